@@ -24,8 +24,8 @@ use crate::sys;
 pub struct Experiments {
     clock: Clock,
     period_ns: u64,
-    /// The first points: functions.
-    entries: Vec<String>,
+    /// The first points: code.
+    points: Vec<PointName>,
     subject: SubjectSlot,
     /// Other programs.
     others: u64,
@@ -46,10 +46,10 @@ pub struct Subject {
 const PATIENCE: Duration = Duration::from_millis(400);
 
 impl Experiments {
-    /// Samples each thread with this period of its CPU time. `entries` are functions whose entry is a progress point: the
-    /// first points, in this order.
-    pub fn new(clock: Clock, period_ns: u64, entries: Vec<String>, subject: SubjectSlot) -> Self {
-        Self { clock, period_ns, entries, subject, others: 0 }
+    /// Samples each thread with this period of its CPU time. `points` are code that is a progress point: the first points,
+    /// in this order.
+    pub fn new(clock: Clock, period_ns: u64, points: Vec<PointName>, subject: SubjectSlot) -> Self {
+        Self { clock, period_ns, points, subject, others: 0 }
     }
 
     /// The program, once it has started.
@@ -80,16 +80,16 @@ impl Purpose for Experiments {
         board.tick_of_ns.store(cycles_of_ns << 2, Relaxed);
         board.patience.store(clock.span_ticks(PATIENCE.as_nanos() as u64) << TICK_SHIFT, Relaxed);
         board.renewed.store(now(), Relaxed);
-        for (number, name) in self.entries.iter().enumerate().take(MOST_POINTS) {
+        for (number, PointName { kind, name, .. }) in self.points.iter().enumerate().take(MOST_POINTS) {
             let Some(point) = area.point(number) else { continue };
             let name = &name.as_bytes()[name.len().saturating_sub(NAME_LEN)..];
             for (to, from) in point.name.iter().zip(name) {
                 to.store(*from, Relaxed);
             }
             point.name_len.store(name.len() as u32, Relaxed);
-            point.kind.store(kind::ENTRY, Relaxed);
+            point.kind.store(*kind, Relaxed);
         }
-        board.points_used.store(self.entries.len().min(MOST_POINTS) as u32, Release);
+        board.points_used.store(self.points.len().min(MOST_POINTS) as u32, Release);
     }
 
     fn program_added(&mut self, _slot: AreaSlot, program: &Watched) {
@@ -214,6 +214,13 @@ impl Subject {
     pub fn unsampled(&self) -> (u32, i32) {
         self.board().map_or((0, 0), |board| {
             (board.unsampled.load(Relaxed), board.unsampled_error.load(Relaxed).cast_signed())
+        })
+    }
+
+    /// Threads that some code of a point could not be watched in, and the errno of one of them.
+    pub fn unwatched(&self) -> (u32, i32) {
+        self.board().map_or((0, 0), |board| {
+            (board.unwatched.load(Relaxed), board.unwatched_error.load(Relaxed).cast_signed())
         })
     }
 

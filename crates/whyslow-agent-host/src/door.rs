@@ -253,7 +253,7 @@ fn welcome(version: u32, plan: &PatchPlan) -> Vec<u8> {
     }
     for real in &plan.reals {
         bytes.extend(real.hook.to_le_bytes());
-        bytes.extend(real.reserved.to_le_bytes());
+        bytes.extend(real.point.to_le_bytes());
         bytes.extend(real.address.to_le_bytes());
     }
     for patch in &plan.patches {

@@ -23,6 +23,8 @@ pub const MOST_POINTS: usize = 64;
 pub const MOST_RANGES: usize = 1024;
 /// Number of sampled addresses that are kept.
 pub const MOST_ADDRESSES: usize = 1 << 14;
+/// Maximum number of hardware breakpoints: so many a CPU has.
+pub const MOST_BREAKPOINTS: usize = 4;
 /// Maximum length of a point's name.
 pub const NAME_LEN: usize = 104;
 
@@ -74,7 +76,11 @@ pub struct Board {
     pub looks: AtomicU64,
     /// Looks that did not get to the end: code without unwind tables, or too many frames.
     pub looks_cut: AtomicU64,
-    _agent: [u64; 2],
+    /// Threads that some breakpoint could not be set in.
+    pub unwatched: AtomicU32,
+    /// The errno of the last of them.
+    pub unwatched_error: AtomicU32,
+    _agent: [u64; 1],
 }
 
 /// An experiment. The collector clears it and writes the target before the round runs, the agent writes the rest.
@@ -192,8 +198,8 @@ pub mod kind {
     pub const BEGIN: u32 = 2;
     /// A counter of coz: something ends.
     pub const END: u32 = 3;
-    /// The entry of a function. The agent notes each visit itself.
-    pub const ENTRY: u32 = 4;
+    /// Code. The agent notes each visit itself.
+    pub const CODE: u32 = 4;
 }
 
 /// Offset of a round, by its number.

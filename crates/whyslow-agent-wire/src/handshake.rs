@@ -182,8 +182,11 @@ pub mod hook {
     pub const ACCEPT4: usize = ACCEPT + 1;
     /// Not a function of libc: the entry of a progress point. Its stub passes the point's number.
     pub const ENTERED: usize = ACCEPT4 + 1;
+    /// Not a function: an instruction that is a progress point and cannot be patched. Each thread gets a hardware
+    /// breakpoint there.
+    pub const BREAKPOINT: usize = ENTERED + 1;
     /// Number of hooks.
-    pub const COUNT: usize = ENTERED + 1;
+    pub const COUNT: usize = BREAKPOINT + 1;
 }
 
 /// How the agent got into the program.
@@ -254,9 +257,9 @@ pub struct Page {
 pub struct Real {
     /// The number of the hook.
     pub hook: u32,
-    /// Not used.
-    pub reserved: u32,
-    /// The address that the hook calls.
+    /// Of [`hook::BREAKPOINT`]: the number of its progress point. Else not used.
+    pub point: u32,
+    /// The address that the hook calls, or that of the breakpoint.
     pub address: u64,
 }
 

@@ -30,7 +30,7 @@ pub mod sampler;
 pub mod snapshot;
 
 /// The protocol version. Change it whenever anything in this crate changes.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// The environment variable with the path of the socket on which the collector listens.
 pub const SOCKET_VARIABLE: &str = "WHYSLOW_AGENT_SOCKET";

@@ -5,6 +5,7 @@ use core::ptr;
 use whyslow_agent_wire::VERSION;
 use whyslow_agent_wire::handshake::{PATCH_LEN, Page, Patch, Real, Welcome, hook};
 
+use crate::causal::breaks;
 use crate::sys::protection::{EXECUTE, READ, WRITE};
 use crate::{real, sys};
 
@@ -76,7 +77,12 @@ impl Prepared<'_> {
 
     fn set_hook_targets(&self, wanted: impl Fn(&Real) -> bool) {
         each(self.reals, self.first.reals, |row: Real| {
-            if wanted(&row) {
+            if !wanted(&row) {
+                return true;
+            }
+            if row.hook as usize == hook::BREAKPOINT {
+                breaks::add(row.address, row.point);
+            } else {
                 // SAFETY: the collector knows which function each hook replaces (`prepare`).
                 unsafe { real::set(row.hook as usize, row.address) };
             }

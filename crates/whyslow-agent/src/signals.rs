@@ -140,6 +140,11 @@ impl Info {
         self.code > 0
     }
 
+    /// The descriptor whose event it is about, if [`Info::is_from_kernel`].
+    pub fn descriptor(&self) -> i32 {
+        self.value as i32
+    }
+
     /// The timer that sent this signal. `None` if the signal has another source.
     pub fn timer(&self) -> Option<Expired> {
         const SI_TIMER: i32 = -2;

@@ -809,41 +809,70 @@ pub fn receive(socket: i32, into: &mut [u8]) -> (usize, i32) {
 #[derive(Clone, Copy)]
 pub struct PerfEvent(i32);
 
+/// `perf_event_attr`, up to the length of a breakpoint.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    period: u64,
+    sample: u64,
+    read: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    address: u64,
+    len: u64,
+}
+
 impl PerfEvent {
-    /// Opens the event of a thread of this process, switched off. The error number on failure.
+    /// Opens the event of a thread of this process that expires after each period of its CPU time, switched off. The
+    /// error number on failure.
     pub fn open(tid: u32, period_ns: u64) -> Result<Self, isize> {
         const PERF_TYPE_SOFTWARE: u32 = 1;
         const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
+        Self::with(
+            tid,
+            Attributes {
+                kind: PERF_TYPE_SOFTWARE,
+                config: PERF_COUNT_SW_TASK_CLOCK,
+                period: period_ns,
+                ..Attributes::default()
+            },
+        )
+    }
+
+    /// Opens the event of a thread of this process that expires whenever it runs the instruction at an address,
+    /// switched off. The error number on failure.
+    pub fn at(tid: u32, address: u64) -> Result<Self, isize> {
+        const PERF_TYPE_BREAKPOINT: u32 = 5;
+        const HW_BREAKPOINT_X: u32 = 4;
+        Self::with(
+            tid,
+            Attributes {
+                kind: PERF_TYPE_BREAKPOINT,
+                period: 1,
+                breakpoint: HW_BREAKPOINT_X,
+                address,
+                // The kernel wants the size of a word for instructions.
+                len: size_of::<usize>() as u64,
+                ..Attributes::default()
+            },
+        )
+    }
+
+    fn with(tid: u32, attributes: Attributes) -> Result<Self, isize> {
         const DISABLED: u64 = 1;
         const EXCLUDE_KERNEL: u64 = 1 << 5;
         const EXCLUDE_HV: u64 = 1 << 6;
         const PERF_FLAG_FD_CLOEXEC: usize = 8;
         const EMFILE: isize = 24;
-        /// `perf_event_attr` in its first version.
-        #[repr(C)]
-        struct Attributes {
-            kind: u32,
-            size: u32,
-            config: u64,
-            period: u64,
-            sample: u64,
-            read: u64,
-            flags: u64,
-            wakeup: u32,
-            breakpoint: u32,
-            rest: u64,
-        }
         let attributes = Attributes {
-            kind: PERF_TYPE_SOFTWARE,
             size: size_of::<Attributes>() as u32,
-            config: PERF_COUNT_SW_TASK_CLOCK,
-            period: period_ns,
-            sample: 0,
-            read: 0,
             flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HV,
             wakeup: 1,
-            breakpoint: 0,
-            rest: 0,
+            ..attributes
         };
         let at = ptr::from_ref(&attributes) as usize;
         // SAFETY: reads the attributes only.
@@ -862,7 +891,7 @@ impl PerfEvent {
         Ok(Self(descriptor))
     }
 
-    /// An event that [`PerfEvent::open`] has opened.
+    /// An event that was opened before.
     pub fn of_descriptor(descriptor: i32) -> Self {
         Self(descriptor)
     }

@@ -45,8 +45,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use causal::{
-    CausalOptions, CodeRange, Conditions, Director, EntryPoint, ModuleSamples, Outcome, PlannedExperiment,
-    PointVisits, Reach, SeenPoint, SharedDirector, Step,
+    CausalOptions, CodePoint, CodeRange, Conditions, Director, ModuleSamples, Outcome, PlannedExperiment,
+    PointRole, PointVisits, Reach, SeenPoint, SharedDirector, Step,
 };
 pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
@@ -55,8 +55,10 @@ pub use output::{Kept, Names, NewProfile, numbered_name};
 pub use recorder::{Control, Order, Progress, Recorder, Watch};
 pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
+pub use whyslow_convert::call_names;
 use whyslow_elf::FileBytes;
 pub use whyslow_heap::Config as HeapOptions;
+pub use whyslow_inject::{Means, PointPlace, Spot, exits, means};
 use whyslow_profile::file::Writer;
 use whyslow_profile::{ExitStatus, Meta, ModuleId};
 

@@ -15,6 +15,12 @@ pub(crate) fn call_name(processor: Processor, number: i64) -> Option<&'static st
     first.get(number).or_else(later).copied().filter(|name| !name.is_empty())
 }
 
+/// The names of all calls of a processor.
+pub fn call_names(processor: Processor) -> impl Iterator<Item = &'static str> {
+    let most = (FIRST_OF_LATER + LATER.len()) as i64;
+    (0..most).filter_map(move |number| call_name(processor, number))
+}
+
 /// From here on, a call has the same number on all architectures.
 const FIRST_OF_LATER: usize = 424;
 

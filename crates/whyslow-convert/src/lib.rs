@@ -34,6 +34,7 @@ mod walk;
 mod world;
 mod x86_64;
 
+pub use call_names::call_names;
 pub use converter::{
     AccountSetup, Converted, Converter, HeapMetrics, Limits, Setup, WaitSetup, WaitStackSource, WaitStacks,
 };

@@ -1,6 +1,8 @@
 //! The headers of a file: segments and sections.
 
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
 
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64};
@@ -148,6 +150,13 @@ impl<'a> Headers<'a> {
     /// Whether the file requests the dynamic loader.
     pub fn has_interpreter(&self) -> bool {
         self.segment(elf::PT_INTERP).is_some()
+    }
+
+    /// The path of the dynamic loader that the file requests.
+    pub fn interpreter(&self) -> Option<&'a OsStr> {
+        let segment = self.segment(elf::PT_INTERP)?;
+        let bytes = segment.bytes(self.bytes)?;
+        bytes.split(|byte| *byte == 0).next().map(OsStr::from_bytes)
     }
 
     /// Whether it has a library's name.

@@ -25,7 +25,7 @@ fn plan(hello: &Hello, pid: u32) -> PatchPlan {
     assert_eq!((pid, hello.agent_end), (std::process::id(), 0x2000));
     PatchPlan {
         pages: vec![PatchPage { at: 0x7000, bytes: vec![1, 2, 3] }],
-        reals: vec![Real { hook: 3, reserved: 0, address: 0x7010 }],
+        reals: vec![Real { hook: 3, point: 0, address: 0x7010 }],
         patches: vec![Patch { address: 0x9000, len: 5, reserved: 0, bytes: [4; 16], expected: [5; 16] }],
         allocators: vec!["malloc".to_owned()],
         notes: vec![HeapNote::NoExitFunction],

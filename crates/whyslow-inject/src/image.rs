@@ -12,10 +12,15 @@ use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, ObjectSymbolTabl
 use whyslow_elf::{DebugFolders, Elf, ElfFile, Segment};
 use whyslow_numbers::{Bias, FileAddress, RunTimeAddress};
 
-use crate::arch::{Code64, Prologue, Refusal};
+use crate::arch::{Body, Code64, Prologue, Refusal};
 use crate::functions::{Functions, Placed};
 use crate::maps::Maps;
-use crate::unwind_table;
+use crate::{landing_pads, unwind_table};
+
+/// How the rarely used part of a function is named, which the compiler placed elsewhere.
+const COLD: &str = ".cold";
+/// How many symbols before an address may be the function that has it.
+const MOST_ALIASES: usize = 16;
 
 /// A module's file, and its separate debug file if its symbols are stripped.
 #[derive(Debug)]
@@ -210,6 +215,42 @@ impl<'d> Image<'d> {
         })
     }
 
+    /// The function that has an address, with its pieces.
+    pub(crate) fn body_at(&self, address: FileAddress) -> Option<Body<'d>> {
+        let after = self.functions.partition_point(|function| function.address <= address);
+        let holds = |function: &&Function<'d>| {
+            self.code(**function).is_some_and(|code| code.holds(self.bias.run_time(address).0))
+        };
+        // Several symbols may be at one address, some without a size.
+        let function = *self.functions[..after].iter().rev().take(MOST_ALIASES).find(holds)?;
+        // A part of a function: the whole function is meant.
+        let function =
+            function.name.strip_suffix(COLD).and_then(|name| self.function(name)).unwrap_or(function);
+        let code = self.code(function)?;
+        let cold = self.function(&format!("{}{COLD}", function.name)).and_then(|cold| self.code(cold));
+        let parts: Vec<Code64<'d>> = cold.into_iter().collect();
+        let mut landings = self.landings(&code);
+        for part in &parts {
+            landings = landings.zip(self.landings(part)).map(|(all, more)| [all, more].concat());
+        }
+        Some(Body { code, parts, landings })
+    }
+
+    /// Where exceptions land in the functions of this code, at the addresses where it runs.
+    fn landings(&self, code: &Code64<'_>) -> Option<Vec<u64>> {
+        let elf = parse(self.data)?;
+        let section = elf.object().section_by_name(".eh_frame")?;
+        let start = self.bias.file(RunTimeAddress(code.address)).0;
+        let bytes = |at: u64| {
+            self.segments.iter().find_map(|(first, bytes, _)| {
+                bytes.get(usize::try_from(at.checked_sub(first.0)?).ok()?..).filter(|rest| !rest.is_empty())
+            })
+        };
+        let frames = (section.data().ok()?, section.address());
+        let found = landing_pads::of(frames, &(start..start + code.bytes.len() as u64), bytes)?;
+        Some(found.into_iter().map(|pad| self.bias.run_time(FileAddress(pad)).0).collect())
+    }
+
     /// Code without a symbol, at most `len` bytes.
     pub(crate) fn code_at(&self, address: FileAddress, len: usize) -> Option<Code64<'d>> {
         let rest = self.executable_from(address)?;
@@ -225,7 +266,7 @@ impl<'d> Image<'d> {
 
     /// The pieces of a function that the compiler placed elsewhere.
     pub(crate) fn cold_parts(&self, function: Function<'_>) -> Vec<Code64<'d>> {
-        let names = [format!("{}.cold", function.name), format!("{}.part.0", function.name)];
+        let names = [format!("{}{COLD}", function.name), format!("{}.part.0", function.name)];
         names.iter().filter_map(|name| self.code(self.function(name)?)).collect()
     }
 

@@ -4,11 +4,10 @@
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use whyslow_agent_wire::handshake::{Hello, Patch, Real, entered, hook};
 use whyslow_agent_wire::purpose::{Purpose, Purposes};
-use whyslow_numbers::FileAddress;
 use whyslow_proc::{Mapping, process};
 use whyslow_processor::PAGE;
 use whyslow_profile::{HeapFacts, HeapNote, Unwatched};
@@ -21,6 +20,7 @@ use crate::functions::{
 use crate::image::{Files, Image, Symbols};
 use crate::libraries::{Libraries, PlacedLibrary};
 use crate::maps::Maps;
+use crate::points::{self, PointPlace};
 use crate::targets::{Found, Target};
 
 /// Code to map at an address.
@@ -60,35 +60,24 @@ pub struct Plan {
     pub notes: Vec<HeapNote>,
 }
 
-/// The entry of a function of the program that is a progress point.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PointEntry {
-    /// The program's file.
-    pub program: PathBuf,
-    /// The function's address in that file.
-    pub address: FileAddress,
-    /// The number of the point.
-    pub point: u32,
-}
-
 /// Creates plans.
 #[derive(Debug)]
 pub struct Planner {
     purposes: Purposes,
-    entries: Vec<PointEntry>,
+    points: Vec<PointPlace>,
     libraries: Libraries,
 }
 
 impl Planner {
     /// A planner with an empty cache.
     pub fn new(purposes: Purposes) -> Self {
-        Self { purposes, entries: Vec::new(), libraries: Libraries::default() }
+        Self { purposes, points: Vec::new(), libraries: Libraries::default() }
     }
 
-    /// The same, and these functions tell the agent when they are entered.
+    /// The same, and this code tells the agent when it runs.
     #[must_use]
-    pub fn with_entries(self, entries: Vec<PointEntry>) -> Self {
-        Self { entries, ..self }
+    pub fn with_points(self, points: Vec<PointPlace>) -> Self {
+        Self { points, ..self }
     }
 
     /// Plans the patches for a process whose agent waits for an answer. `mappings` are the current mappings
@@ -101,7 +90,7 @@ impl Planner {
     /// For CPU time: the functions that create threads and processes, and the last two of these.
     /// For experiments: the same, and the functions that block, sleep and wake.
     pub fn plan(&self, hello: &Hello, pid: u32, mappings: io::Result<Vec<Mapping>>) -> Plan {
-        let Self { purposes, entries, libraries } = self;
+        let Self { purposes, points, libraries } = self;
         let mut draft = Draft {
             hello,
             known: libraries,
@@ -136,7 +125,7 @@ impl Planner {
             }
         }
         if purposes.has(Purpose::Causal) && hello.entered != entered::LOADED {
-            draft.entries(&maps, pid, entries);
+            draft.points(&maps, pid, points);
         }
         draft.plan.patches.sort_by_key(|patch| patch.address);
         draft.plan
@@ -238,36 +227,33 @@ impl Draft<'_> {
         jobs.retain(|job| self.row(job.rows).is_some());
         self.patch(range, maps, jobs);
         for (function, hook) in module.all_placed(CALLED) {
-            self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address: function.address });
+            self.plan.reals.push(Real { hook: hook as u32, point: 0, address: function.address });
         }
     }
 
-    /// Patches the functions of the program whose entry is a progress point. Those that cannot be patched are never
-    /// visited, which the recorder sees.
-    fn entries(&mut self, maps: &Maps, pid: u32, entries: &[PointEntry]) {
-        let name = process::program(pid).unwrap_or_default();
-        if !entries.iter().any(|entry| entry.program == name) {
-            return;
-        }
-        let Ok(files) = Files::open(&process::program_file(pid), &name, Symbols::All) else { return };
-        let Some(image) = Image::read(&files, maps, &name.to_string_lossy()) else { return };
-        let mut found = Vec::new();
-        for entry in entries.iter().filter(|entry| entry.program == name) {
-            let function = image.functions_at(entry.address).next();
-            let prologue = function.and_then(|function| image.place(function).prologue.ok());
-            found.extend(prologue.map(|prologue| (prologue, entry.point)));
-        }
-        let len = (found.len() * MOST_PER_FUNCTION) as u64;
-        let taken = self.plan.pages.iter().map(PatchPage::range);
-        let Some(at) = maps.with(taken).place(&image.placed_range(), len) else { return };
-        let mut page = Page::new(at);
-        for (prologue, point) in &found {
-            if let Ok(patch) = page.add_entry(prologue, *point, self.hello.hooks[hook::ENTERED]) {
-                self.plan.patches.push(patch);
-            }
-        }
-        if !page.bytes.is_empty() {
-            self.plan.pages.push(PatchPage { at: page.at, bytes: page.bytes });
+    /// Watches the code of progress points, in the program and its libraries. What cannot be watched is never visited,
+    /// which the recorder sees.
+    fn points(&mut self, maps: &Maps, pid: u32, places: &[PointPlace]) {
+        let mut modules: Vec<&Path> = places.iter().map(|place| place.module.as_path()).collect();
+        modules.sort_unstable();
+        modules.dedup();
+        let program = process::program(pid).unwrap_or_default();
+        for module in modules {
+            let path = module.to_string_lossy();
+            let files = match program == module {
+                true => Files::open(&process::program_file(pid), module, Symbols::All).ok(),
+                false => open_library(pid, &path),
+            };
+            let image = files.as_ref().and_then(|files| Image::read(files, maps, &path));
+            let Some(image) = image else { continue };
+            let here: Vec<&PointPlace> = places.iter().filter(|place| place.module == module).collect();
+            let len = (here.len() * MOST_PER_FUNCTION) as u64;
+            let taken = self.plan.pages.iter().map(PatchPage::range);
+            let at = maps.with(taken).place(&image.placed_range(), len);
+            let hook = self.hello.hooks[hook::ENTERED];
+            let watched = points::watch(&image, &here, at, hook, &mut self.plan.patches);
+            self.plan.reals.extend(watched.breakpoints);
+            self.plan.pages.extend(watched.page);
         }
     }
 
@@ -298,7 +284,7 @@ impl Draft<'_> {
         let silent = image.has_symbols && image.function("sigaction").is_none();
         if silent && !image.has_section(".go.buildinfo") {
             // Any entry means that the agent may handle the signals; the address is never called.
-            self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address: self.hello.hooks[hook] });
+            self.plan.reals.push(Real { hook: hook as u32, point: 0, address: self.hello.hooks[hook] });
         }
     }
 
@@ -358,7 +344,7 @@ impl Draft<'_> {
         }
         let Range { start, end } = libc.range();
         for (hook, address) in [(hook::LIBC_START, start), (hook::LIBC_END, end)] {
-            self.plan.reals.push(Real { hook: hook as u32, reserved: 0, address });
+            self.plan.reals.push(Real { hook: hook as u32, point: 0, address });
         }
         jobs
     }
@@ -478,7 +464,7 @@ impl Draft<'_> {
     /// the moved instructions, not the patched function, or it would record its own calls.
     fn bypass(&mut self, function: u64, moved: u64) {
         let same = self.hello.next.iter().enumerate().filter(|(_, next)| **next == function);
-        self.plan.reals.extend(same.map(|(hook, _)| Real { hook: hook as u32, reserved: 0, address: moved }));
+        self.plan.reals.extend(same.map(|(hook, _)| Real { hook: hook as u32, point: 0, address: moved }));
     }
 
     /// A free hook.

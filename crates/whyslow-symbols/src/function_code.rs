@@ -8,6 +8,7 @@ use crate::functions::functions;
 use crate::inlined::each_call;
 use crate::module::separate_debug_file;
 use crate::own_lines::{SourceLine, with_frames};
+use crate::threads;
 
 /// The code of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,10 @@ pub struct FunctionCode {
 
 /// The code of the functions with this name. Several have it if the function is generic. `None` if the file has none.
 pub fn function_code(file: &ElfFile, wanted: &Wanted) -> Option<FunctionCode> {
+    threads::apart(|| find(file, wanted))
+}
+
+fn find(file: &ElfFile, wanted: &Wanted) -> Option<FunctionCode> {
     let elf = file.parse().ok()?;
     let debug = separate_debug_file(&file.path, &elf, &DebugFolders::usual());
     let debug_elf = debug.as_ref().and_then(|debug| debug.parse().ok());

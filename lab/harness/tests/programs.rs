@@ -25,6 +25,7 @@ const CASES: &[Case] = &[
     Case { name: "causal_latency", arguments: &["--units", "10", "--scale", "after=0.5"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_lock", arguments: &["--units", "20", "--scale", "long_section=0.5"], shares: &[], counts: &[] },
     Case { name: "causal_null", arguments: &["sort", "--units", "10"], shares: &[], counts: &[("units", 10)] },
+    Case { name: "causal_points", arguments: &["--units", "10", "--scale", "work=0.5"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_pthread", arguments: &["lock", "--units", "20", "--scale", "outside=0.5"], shares: &[], counts: &[] },
     Case { name: "causal_pthread", arguments: &["barrier", "--units", "10", "--scale", "work_a=0.5"], shares: &[], counts: &[("units", 10)] },
     Case { name: "causal_queue", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },

@@ -67,6 +67,12 @@ impl Board {
         unsafe { self.at(thread_at(thread % MOST_THREADS)) }
     }
 
+    /// The number of a thread's row.
+    pub fn row_of(self, thread: &'static Thread) -> usize {
+        let from_first = ptr::from_ref(thread) as usize - ptr::from_ref(self.thread(0)) as usize;
+        from_first / size_of::<Thread>() % MOST_THREADS
+    }
+
     /// The threads that have been in use.
     pub fn threads(self) -> impl Iterator<Item = &'static Thread> {
         let used = (self.shared().threads_used.load(Acquire) as usize).min(MOST_THREADS);

@@ -1,4 +1,4 @@
-//! A sample: the thread was interrupted after a period of its own CPU time.
+//! A signal of an event: the thread was interrupted after a period of its own CPU time, or at a breakpoint.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -7,7 +7,7 @@ use whyslow_selfwalk::Registers;
 
 use super::accounts::Account;
 use super::board::{Board, Running};
-use super::{callers, event, is_over, points, stop, threads};
+use super::{breaks, callers, event, is_over, points, stop, threads};
 use crate::arch::counter::counter;
 use crate::arch::signals::Context;
 use crate::interrupt;
@@ -21,7 +21,8 @@ const SEARCH_EVERY: u64 = 1024;
 /// Only the kernel calls it.
 pub unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut Context) {
     // SAFETY: the kernel put both on the stack above this frame.
-    let (is_from_kernel, interrupted) = unsafe { ((*info).is_from_kernel(), (*context).frame()) };
+    let (is_from_kernel, descriptor, interrupted) =
+        unsafe { ((*info).is_from_kernel(), (*info).descriptor(), (*context).frame()) };
     if !is_from_kernel {
         // SAFETY: the kernel's own arguments.
         unsafe { interrupt::pass_on(signal, info, context) };
@@ -33,6 +34,10 @@ pub unsafe extern "C" fn handler(signal: i32, info: *const Info, context: *mut C
         return;
     }
     let Some(thread) = threads::mine(board) else { return };
+    if let Some(point) = breaks::point_of(board, thread, descriptor) {
+        points::visited(point);
+        return;
+    }
     if let Some(account) = Account::open(board, thread) {
         sample(board, &account, interrupted);
     }

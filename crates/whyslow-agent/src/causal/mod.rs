@@ -8,7 +8,8 @@
 //! handler   a sample: hit the target, or take the delay
 //! callers   whether the target called what a sample is in
 //! waits     hooks: what blocks, sleeps and wakes
-//! points    progress: visits of counters and functions, coz: the functions that its programs call
+//! points    progress: visits of counters and code, coz: the functions that its programs call
+//! breaks    progress: hardware breakpoints where code cannot be patched
 //! ```
 //! Every thread has to take the common delay. A sample in the target lets its thread off for a part of the time
 //! that the sample stands for, and the common delay grows to what the thread was let off. Others take it: while
@@ -17,6 +18,7 @@
 
 mod accounts;
 mod board;
+pub mod breaks;
 mod callers;
 #[cfg(feature = "causal")]
 mod coz;

@@ -1,4 +1,4 @@
-//! Progress points: visits of coz's counters, seen at samples, and of functions, noted at their entry.
+//! Progress points: visits of coz's counters, seen at samples, and of code, noted at each visit.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -49,10 +49,15 @@ pub fn delayed(board: Board, round: &Round, ticks: u64) {
     }
 }
 
-/// The entry of a function. Only its patch calls it.
-pub extern "C" fn entered(point: usize) {
+/// Code that is a point is about to run. Its patch calls it, or the handler of its breakpoint.
+pub extern "C" fn visited(point: usize) {
     let Some(board) = Board::get() else { return };
-    board.point(point).count.fetch_add(1, Relaxed);
+    let row = board.point(point);
+    row.count.fetch_add(1, Relaxed);
+    if row.kind.load(Relaxed) != kind::CODE {
+        // What begins and ends is counted like coz's.
+        return;
+    }
     if let Some((_, account, running)) = current()
         && let Some(time) = time_of_visit(&account, running)
     {

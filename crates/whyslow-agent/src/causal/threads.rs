@@ -12,7 +12,7 @@ use whyslow_agent_wire::causal::{MOST_THREADS, Thread};
 
 use super::accounts::Account;
 use super::board::Board;
-use super::{event, own_tid};
+use super::{breaks, event, own_tid};
 use crate::arch::counter::counter;
 use crate::arch::thread::ThreadWord;
 use crate::sys;
@@ -79,6 +79,7 @@ fn add(board: Board, tid: u32) -> Option<usize> {
         }
         return None;
     }
+    breaks::open(board, row, tid);
     Some(row)
 }
 
@@ -87,6 +88,7 @@ fn release_ended(board: Board) {
         let tid = thread.tid.load(Acquire);
         if tid != 0 && !sys::is_thread(tid) && thread.tid.compare_exchange(tid, 0, AcqRel, Relaxed).is_ok() {
             event::close(thread);
+            breaks::close(board, thread);
         }
     }
 }
@@ -121,10 +123,14 @@ pub fn ended() {
         word.set(0);
     }
     event::close(thread);
+    breaks::close(board, thread);
     thread.tid.store(0, Relaxed);
 }
 
 /// Closes all events.
 pub fn close_all(board: Board) {
-    board.threads().for_each(event::close);
+    for thread in board.threads() {
+        event::close(thread);
+        breaks::close(board, thread);
+    }
 }

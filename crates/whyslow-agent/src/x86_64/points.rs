@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use crate::causal::points::entered as visited;
+use crate::causal::points::visited;
 
 /// Called by a patched function's stub before its first instruction, with the point's number in `rax`. Keeps all
 /// registers, because the function's arguments may be in any of them. The agent's code uses none of the vector

@@ -11,6 +11,7 @@ pub(super) fn remark(of: &CausalNote) -> Remark {
         | CausalNote::CausalCoarseTimers { .. }
         | CausalNote::CausalUnvisited { .. }
         | CausalNote::CausalStacksCut { .. }
+        | CausalNote::CausalCostlyPoint { .. }
         | CausalNote::CausalFineGrained { .. } => Severity::Warning,
         _ => Severity::Note,
     };
@@ -74,6 +75,13 @@ fn text(of: &CausalNote) -> String {
         CausalNote::CausalUnvisited { points } => {
             format!("progress points that were never visited: {}", points.join(", "))
         }
+        CausalNote::CausalCostlyPoint { point, per_second, visit_ns, cost_permille } => format!(
+            "progress point {point} is visited {} times per second, at {} each: that takes {} of a CPU's time, and blurs \
+             the effects of code near it",
+            Count(*per_second),
+            duration(*visit_ns),
+            permille(*cost_permille)
+        ),
         CausalNote::CausalFineGrained { per_second, period_ns } => format!(
             "threads block {} times per second, but samples are {} apart: effects of code between two waits are blurred",
             Count(*per_second),
@@ -110,6 +118,9 @@ fn fix(of: &CausalNote) -> Option<String> {
             "name a function that runs once per request or item: --progress FUNCTION"
         }
         CausalNote::CausalUnvisited { .. } => "choose a function that the program calls again and again",
+        CausalNote::CausalCostlyPoint { .. } => {
+            "take a function's entry, which costs nanoseconds, or a point that is visited less often"
+        }
         CausalNote::CausalFineGrained { .. } => "sample more often, or count progress per batch",
         CausalNote::CausalStacksCut { .. } => "build all code with unwind tables, on glibc 2.35 or newer",
         CausalNote::CausalBudgetEnded { .. } => "allow more time: --budget 300s",

@@ -209,8 +209,8 @@ impl AgentWatch {
 /// Plans the patches that a program's code needs, and notes the programs that are sampled.
 fn planner(wanted: &Wanted, arrivals: &Arc<Arrivals>) -> Box<dyn PatchPlanner> {
     let purposes = wanted.kinds();
-    let entries = wanted.causal.as_ref().map(CausalOptions::point_entries).unwrap_or_default();
-    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purposes).with_entries(entries));
+    let points = wanted.causal.as_ref().map(CausalOptions::point_places).unwrap_or_default();
+    let (arrivals, planner) = (Arc::clone(arrivals), Planner::new(purposes).with_points(points));
     Box::new(move |hello: &Hello, pid: u32| {
         let mappings = Mapping::all_of(pid);
         if purposes.has(Kind::Samples) {

@@ -283,7 +283,7 @@ fn outcome(subject: &Subject, from: &Moment, to: &Moment, latencies: &[Latency])
     let start = from.state.since_start_ns.saturating_sub(from.state.delay_ns);
     let mut visits: Vec<PointVisits> = Vec::new();
     for (point, seen) in subject.points().iter().zip(&to.state.visits) {
-        if matches!(point.kind, kind::THROUGHPUT | kind::ENTRY) && seen.count > 0 {
+        if matches!(point.kind, kind::THROUGHPUT | kind::CODE) && seen.count > 0 {
             visits.push(PointVisits {
                 point: SeenPoint { name: point.name.clone(), is_latency: false },
                 count: seen.count,

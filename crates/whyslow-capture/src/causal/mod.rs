@@ -18,8 +18,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use whyslow_inject::PointEntry;
-use whyslow_numbers::{ClockNs, FileAddress, Start};
+use whyslow_agent_host::PointName;
+use whyslow_agent_wire::causal::kind;
+use whyslow_inject::PointPlace;
+use whyslow_numbers::{ClockNs, Start};
 use whyslow_profile::{Builder, Note};
 
 pub(crate) use self::controller::Controller;
@@ -35,46 +37,61 @@ pub struct CausalOptions {
     pub period: Duration,
     /// Chooses the experiments.
     pub director: SharedDirector,
-    /// Functions whose entry is a progress point. Several may have one name: then they are one point.
-    pub entries: Vec<EntryPoint>,
+    /// Progress points that are code of the program, the first ones by their number.
+    pub points: Vec<CodePoint>,
     /// Whether to end the program when there are no more experiments.
     pub ends_program: bool,
 }
 
 impl CausalOptions {
-    /// The names of the entry points, each once.
-    pub(crate) fn point_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for entry in &self.entries {
-            if !names.contains(&entry.name) {
-                names.push(entry.name.clone());
-            }
-        }
-        names
+    /// The points, as the program gets them.
+    pub(crate) fn point_names(&self) -> Vec<PointName> {
+        let name = |point: &CodePoint| PointName {
+            kind: match point.role {
+                PointRole::Visit => kind::CODE,
+                PointRole::Begin => kind::BEGIN,
+                PointRole::End => kind::END,
+            },
+            name: point.name.clone(),
+            count: 0,
+        };
+        self.points.iter().map(name).collect()
     }
 
-    /// The functions to patch, with the numbers of their points.
-    pub(crate) fn point_entries(&self) -> Vec<PointEntry> {
-        let names = self.point_names();
-        let number = |name: &String| names.iter().position(|known| known == name).unwrap_or_default() as u32;
-        let entry = |entry: &EntryPoint| PointEntry {
-            program: entry.program.clone(),
-            address: entry.address,
-            point: number(&entry.name),
+    /// The code to watch, with the numbers of its points.
+    pub(crate) fn point_places(&self) -> Vec<PointPlace> {
+        let numbered = |(number, point): (usize, &CodePoint)| {
+            let number = number as u32;
+            point
+                .places
+                .iter()
+                .map(move |place| PointPlace { point: number, ..place.clone() })
+                .collect::<Vec<_>>()
         };
-        self.entries.iter().map(entry).collect()
+        self.points.iter().enumerate().flat_map(numbered).collect()
     }
 }
 
-/// A function of the program whose entry is a progress point.
+/// Code whose runs are progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntryPoint {
+pub struct CodePoint {
     /// Its name.
     pub name: String,
-    /// The program's file.
-    pub program: PathBuf,
-    /// Its address in that file.
-    pub address: FileAddress,
+    /// What a run of the code means.
+    pub role: PointRole,
+    /// Its code: the numbers of the point in it do not matter.
+    pub places: Vec<PointPlace>,
+}
+
+/// What a visit of a progress point means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointRole {
+    /// One unit of progress.
+    Visit,
+    /// Something begins that another point with this name ends.
+    Begin,
+    /// Something ends.
+    End,
 }
 
 /// A code range of a module, relative to its image base.
@@ -191,6 +208,8 @@ pub struct Conditions {
     pub has_begun: bool,
     /// Threads that could not be sampled, and the errno of one of them.
     pub unsampled: (u32, i32),
+    /// Threads in which code that is a point could not be watched, and the errno of one of them.
+    pub unwatched: (u32, i32),
     /// Processes that the program forked: none is experimented on.
     pub forks: u32,
     /// Other programs that it started.

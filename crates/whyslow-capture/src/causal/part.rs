@@ -28,6 +28,7 @@ impl CausalPart {
         self.conditions = Conditions {
             has_begun: has_begun || subject.has_begun(),
             unsampled: subject.unsampled(),
+            unwatched: subject.unwatched(),
             forks: subject.forks(),
             others: experiments.others(),
             looks: subject.looks(),

@@ -50,43 +50,62 @@ impl Page {
         self.bytes.resize((real - self.at) as usize, TRAP);
         self.bytes.extend(back);
         self.bytes.extend(code);
-        Ok((Real { hook: hook as u32, reserved: 0, address: real }, patch))
+        Ok((Real { hook: hook as u32, point: 0, address: real }, patch))
     }
 
-    /// Adds a function that calls `entered` with a number before it starts. On an error, nothing is added.
+    /// Adds code that calls `visited` with a number before it runs. On an error, nothing is added.
     ///
     /// ```text
-    /// stub   push rax    mov eax, number    call [rip+…]    pop rax    the moved instructions    jmp to the rest
-    ///        the address of `entered`
+    /// stub   [leave the red zone, push flags]   push rax   mov eax, number   call [rip+…]   pop rax   [undo both]
+    ///        the moved instructions   jmp to the rest
+    ///        the address of `visited`
     /// ```
-    pub(crate) fn add_entry(
+    /// At the entry of a function there is no red zone, and the flags mean nothing.
+    pub(crate) fn add_visit(
         &mut self,
         prologue: &Prologue,
+        is_entry: bool,
         number: u32,
-        entered: u64,
+        visited: u64,
     ) -> Result<Patch, Refusal> {
-        const CALL_END: u64 = 12;
+        // lea rsp, [rsp-128]; pushfq
+        const LEAVE: &[u8] = &[0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c];
+        // popfq; lea rsp, [rsp+128]
+        const RETURN: &[u8] = &[0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0];
+        let (leave, back): (&[u8], &[u8]) = if is_entry { (&[], &[]) } else { (LEAVE, RETURN) };
         let stub = self.end();
-        let moved = stub + CALL_END + 1;
+        let call_end = stub + leave.len() as u64 + 12;
+        let moved = call_end + 1 + back.len() as u64;
         let code = prologue.moved_to(moved)?;
         let patch = patch(prologue, stub)?;
         let word = align(moved + code.len() as u64);
         self.bytes.resize((stub - self.at) as usize, TRAP);
+        self.bytes.extend(leave);
         self.bytes.push(0x50);
         self.bytes.push(0xb8);
         self.bytes.extend(number.to_le_bytes());
         self.bytes.extend([0xff, 0x15]);
-        self.bytes.extend((word.wrapping_sub(stub + CALL_END) as u32).to_le_bytes());
+        self.bytes.extend((word.wrapping_sub(call_end) as u32).to_le_bytes());
         self.bytes.push(0x58);
+        self.bytes.extend(back);
         self.bytes.extend(code);
         self.bytes.resize((word - self.at) as usize, TRAP);
-        self.bytes.extend(entered.to_le_bytes());
+        self.bytes.extend(visited.to_le_bytes());
         Ok(patch)
     }
 
     fn end(&self) -> u64 {
         align(self.at + self.bytes.len() as u64)
     }
+}
+
+/// The bytes that a patch overwrites, so that another one can lead to it.
+pub(crate) fn patched(patch: &Patch) -> Option<Prologue> {
+    let [_, distance @ ..]: [u8; JUMP_LEN] = patch.bytes[..JUMP_LEN].try_into().ok()?;
+    let covered = patch.expected[..JUMP_LEN].try_into().ok()?;
+    let end = patch.address + JUMP_LEN as u64;
+    let target = end.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)));
+    Prologue::of_jump(patch.address, covered, target).ok()
 }
 
 /// `int3`

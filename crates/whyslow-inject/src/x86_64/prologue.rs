@@ -9,7 +9,7 @@
 
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, FlowControl, Instruction,
-    InstructionBlock, Mnemonic,
+    InstructionBlock, MemoryOperand, Mnemonic, Register,
 };
 
 /// Bytes of `jmp rel32`.
@@ -41,6 +41,13 @@ pub(crate) struct Code64<'a> {
     pub(crate) bytes: &'a [u8],
     /// The bytes between its end and the next function.
     pub(crate) gap: &'a [u8],
+}
+
+impl Code64<'_> {
+    /// Whether an address is in it.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        address.checked_sub(self.address).is_some_and(|into| into < self.bytes.len() as u64)
+    }
 }
 
 /// The instructions that a patch covers.
@@ -102,6 +109,65 @@ impl Prologue {
         Ok(Self { at, covered, instructions, next })
     }
 
+    /// These instructions, which start at `at` with these bytes.
+    pub(super) fn of_instructions<'b>(
+        at: u64,
+        bytes: impl Iterator<Item = &'b u8>,
+        instructions: Vec<Instruction>,
+    ) -> Self {
+        let mut covered = [0; JUMP_LEN];
+        for (byte, there) in covered.iter_mut().zip(bytes) {
+            *byte = *there;
+        }
+        let next = instructions.last().filter(|last| !ends(last)).map(Instruction::next_ip);
+        Self { at, covered, instructions, next }
+    }
+
+    /// A jump instead of what a patch at `at` covers: that patch has been made already, and leads to `target`.
+    pub(super) fn of_jump(at: u64, covered: [u8; JUMP_LEN], target: u64) -> Result<Self, Refusal> {
+        let jump = Instruction::with_branch(Code::Jmp_rel32_64, target).map_err(|_| Refusal::NotMovable)?;
+        Ok(Self { at, covered, instructions: vec![jump], next: None })
+    }
+
+    /// The same, and a covered call returns to where it would without a patch: exceptions must find the function there.
+    ///
+    /// ```text
+    /// call target   →   push low half of the return address    mov [rsp+4], high half    jmp target
+    /// ```
+    pub(crate) fn keeping_returns(mut self) -> Result<Self, Refusal> {
+        let is_call = |instruction: &Instruction| {
+            matches!(
+                instruction.flow_control(),
+                FlowControl::Call | FlowControl::IndirectCall | FlowControl::XbeginXabortXend
+            )
+        };
+        let Some(last) = self.instructions.pop() else { return Ok(self) };
+        if self.instructions.iter().any(is_call) {
+            return Err(Refusal::NotMovable);
+        }
+        if !is_call(&last) {
+            self.instructions.push(last);
+            return Ok(self);
+        }
+        let mut jump = last;
+        match last.code() {
+            Code::Call_rel32_64 => jump.set_code(Code::Jmp_rel32_64),
+            // The stack pointer is another one then.
+            Code::Call_rm64 if !uses_stack_pointer(&last) => jump.set_code(Code::Jmp_rm64),
+            _ => return Err(Refusal::NotMovable),
+        }
+        if last.next_ip() < self.at + JUMP_LEN as u64 {
+            return Err(Refusal::NotMovable);
+        }
+        let (low, high) = (last.next_ip() as i32, (last.next_ip() >> 32) as i32);
+        let above = MemoryOperand::with_base_displ(Register::RSP, 4);
+        let push = Instruction::with1(Code::Pushq_imm32, low).map_err(|_| Refusal::NotMovable)?;
+        let store = Instruction::with2(Code::Mov_rm32_imm32, above, high).map_err(|_| Refusal::NotMovable)?;
+        self.instructions.extend([push, store, jump]);
+        self.next = None;
+        Ok(self)
+    }
+
     /// The covered instructions relocated to another address, followed by a jump to the rest of the function.
     pub(crate) fn moved_to(&self, address: u64) -> Result<Vec<u8>, Refusal> {
         let mut instructions = self.instructions.clone();
@@ -153,8 +219,13 @@ pub(crate) fn instructions(code: Code64<'_>) -> impl Iterator<Item = Instruction
     std::iter::from_fn(move || decoder.can_decode().then(|| decoder.decode()))
 }
 
+fn uses_stack_pointer(instruction: &Instruction) -> bool {
+    let operands = [instruction.memory_base(), instruction.memory_index(), instruction.op0_register()];
+    operands.contains(&Register::RSP)
+}
+
 /// Whether execution never continues after this instruction.
-fn ends(instruction: &Instruction) -> bool {
+pub(super) fn ends(instruction: &Instruction) -> bool {
     matches!(
         instruction.flow_control(),
         FlowControl::UnconditionalBranch
@@ -165,7 +236,7 @@ fn ends(instruction: &Instruction) -> bool {
 }
 
 /// Whether there is only padding between two addresses: no-ops, traps, or zeros.
-fn is_fill(code: Code64<'_>, from: u64, to: u64) -> bool {
+pub(super) fn is_fill(code: Code64<'_>, from: u64, to: u64) -> bool {
     let bytes: Vec<u8> = code.bytes.iter().chain(code.gap).copied().collect();
     let Some(rest) = bytes.get((from - code.address) as usize..) else { return false };
     let needed = (to - from) as usize;
@@ -234,6 +305,28 @@ mod tests {
             moved(&[0xe8, 0, 1, 0, 0, 0xc3], &[]),
             ["call 0000555500001105h", "jmp 0000555500001005h"]
         );
+    }
+
+    #[test]
+    fn a_call_that_keeps_its_return_address_is_a_jump_with_that_address_on_the_stack() {
+        let moved = |bytes: &[u8]| {
+            let prologue = prologue_of(bytes, &[]).unwrap().keeping_returns()?;
+            let bytes = prologue.moved_to(THERE).unwrap();
+            let code = Code64 { address: THERE, bytes: &bytes, gap: &[] };
+            Ok(instructions(code).map(|instruction| instruction.to_string()).collect::<Vec<_>>())
+        };
+        let [push, store] = ["push 1009h", "mov dword ptr [rsp+4],5555h"].map(str::to_owned);
+        // sub rsp, 18h; call +0x100; ret
+        let direct = [0x48, 0x83, 0xec, 0x18, 0xe8, 0, 1, 0, 0, 0xc3];
+        let jump = "jmp 0000555500001109h".to_owned();
+        assert_eq!(moved(&direct), Ok(vec!["sub rsp,18h".to_owned(), push, store, jump]));
+        // push rbx; call [rip+0x100]; ret
+        let through_word = moved(&[0x53, 0xff, 0x15, 0, 1, 0, 0, 0xc3]).unwrap();
+        assert_eq!(through_word.last().unwrap(), "jmp qword ptr [555500001107h]");
+        // push rbx; call [rsp+8]; ret
+        assert_eq!(moved(&[0x53, 0xff, 0x54, 0x24, 8, 0xc3]), Err(Refusal::NotMovable));
+        // call rax; mov rbx, rax; ret: it would return into the patch
+        assert_eq!(moved(&[0xff, 0xd0, 0x48, 0x89, 0xc3, 0xc3]), Err(Refusal::NotMovable));
     }
 
     #[test]

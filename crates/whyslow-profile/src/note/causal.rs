@@ -49,6 +49,17 @@ crate::facts! {
             /// Their names.
             points: Vec<String>,
         },
+        /// Visits of a progress point slow the program down.
+        "causal-costly-point" => CausalCostlyPoint {
+            /// Its name.
+            point: String,
+            /// How often it was visited, per second.
+            per_second: u64,
+            /// What a visit costs, in nanoseconds.
+            visit_ns: u64,
+            /// What all visits cost, in thousandths of a CPU's time.
+            cost_permille: u64,
+        },
         /// The program synchronises so often that a sample is longer than a round of it.
         "causal-fine-grained" => CausalFineGrained {
             /// How often threads block, per second.

@@ -8,6 +8,7 @@ mod inlined;
 mod lines;
 mod names;
 mod paths;
+mod statements;
 mod unit;
 
 use std::borrow::Cow;

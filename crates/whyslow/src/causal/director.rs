@@ -9,6 +9,7 @@ use whyslow_causal::schedule::{Next, Schedule};
 use whyslow_numbers::Start;
 use whyslow_profile::{Builder, CausalNote, Note, TargetId};
 
+use super::points::NamedPoint;
 use super::tables::Tables;
 use super::targets::{Sampled, Target, Wanted, choose};
 
@@ -23,8 +24,8 @@ pub(crate) struct Wish {
     pub(crate) period: Duration,
     /// The number of CPUs.
     pub(crate) cpus: u32,
-    /// Names of functions whose entry is a progress point.
-    pub(crate) entries: Vec<String>,
+    /// The progress points that are code.
+    pub(crate) points: Vec<NamedPoint>,
     /// Whether to show progress on the terminal.
     pub(crate) shows_progress: bool,
 }
@@ -44,6 +45,8 @@ const LENGTH: Duration = Duration::from_millis(110);
 const LONGEST: Duration = Duration::from_millis(1500);
 /// A point should be visited so often in an experiment.
 const ENOUGH_VISITS: f64 = 8.0;
+/// Points whose visits take more of a CPU's time than this, in thousandths, are worth a word.
+const COSTLY_PERMILLE: u64 = 30;
 /// Experiments before the length and the period are adapted.
 const FIRST_BASELINES: usize = 4;
 /// Where threads wait for each other more often than once in so many periods, samples are taken more often.
@@ -81,7 +84,7 @@ pub(crate) struct Experimenter {
 impl Experimenter {
     /// No experiments yet.
     pub(crate) fn new(wish: Wish) -> Self {
-        let tables = Tables::default();
+        let tables = Tables::with_sources(&wish.points);
         let (length, period) = (LENGTH, wish.period);
         Self {
             wish,
@@ -192,7 +195,7 @@ impl Experimenter {
             return Step::Watch(WATCH);
         }
         let rows = &self.tables.rows;
-        if rows.points.is_empty() && self.wish.entries.is_empty() && rows.experiments.len() >= WITHOUT_POINT {
+        if rows.points.is_empty() && self.wish.points.is_empty() && rows.experiments.len() >= WITHOUT_POINT {
             return Step::Stop;
         }
         self.adapt();
@@ -211,6 +214,21 @@ impl Experimenter {
         let ranges = target.map(|(_, target)| target.ranges.clone()).unwrap_or_default();
         let (length, period) = (self.length, self.period);
         Step::Try(PlannedExperiment { ranges, reach, speedup: next.speedup, length, period })
+    }
+
+    /// The note that visits of a point slow the program down.
+    fn cost(&self, point: &NamedPoint) -> Option<CausalNote> {
+        let rows = &self.tables.rows;
+        let visits = rows.visits.iter().filter(|row| self.tables.point_name(row.point) == point.name);
+        let visits: u64 = visits.map(|row| row.count).sum();
+        let length_ns: u64 = rows.experiments.iter().map(|row| row.length_ns).sum();
+        let cost_permille = (visits * point.cost_ns * 1000).checked_div(length_ns)?;
+        (cost_permille > COSTLY_PERMILLE).then(|| CausalNote::CausalCostlyPoint {
+            point: point.name.clone(),
+            per_second: visits * 1_000_000_000 / length_ns,
+            visit_ns: point.cost_ns,
+            cost_permille,
+        })
     }
 
     fn notes(&self) -> Vec<Note> {
@@ -255,11 +273,12 @@ impl Experimenter {
                 |row: &whyslow_profile::Visits| row.count > 0 && self.tables.point_name(row.point) == name;
             rows.visits.iter().any(is_it)
         };
-        let unvisited: Vec<String> =
-            self.wish.entries.iter().filter(|name| !visited(name)).cloned().collect();
+        let names = self.wish.points.iter().map(|point| &point.name);
+        let unvisited: Vec<String> = names.filter(|name| !visited(name)).cloned().collect();
         if !unvisited.is_empty() {
             notes.push(CausalNote::CausalUnvisited { points: unvisited }.into());
         }
+        notes.extend(self.wish.points.iter().filter_map(|point| self.cost(point)).map(Note::from));
         let (length, delay) = rows
             .experiments
             .iter()

@@ -6,6 +6,7 @@ use whyslow_numbers::{ClockNs, Start};
 use whyslow_profile::{Builder, ExperimentId, PointId, StringId, TargetId};
 use whyslow_profile::{Causal, CausalPoint, CausalTarget, Experiment, PointKind, TargetKind, Visits};
 
+use super::points::NamedPoint;
 use super::targets::Target;
 
 /// The tables.
@@ -13,9 +14,17 @@ use super::targets::Target;
 pub(crate) struct Tables {
     pub(crate) rows: Causal,
     texts: Vec<String>,
+    /// Where points are in the source, by name.
+    sources: Vec<(String, (String, u32))>,
 }
 
 impl Tables {
+    /// Empty tables, which know where these points are in the source.
+    pub(crate) fn with_sources(points: &[NamedPoint]) -> Self {
+        let source = |point: &NamedPoint| Some((point.name.clone(), point.source.clone()?));
+        Self { sources: points.iter().filter_map(source).collect(), ..Self::default() }
+    }
+
     fn text(&mut self, text: &str) -> StringId {
         let known = self.texts.iter().position(|known| known == text);
         StringId::from(known.unwrap_or_else(|| {
@@ -67,7 +76,10 @@ impl Tables {
         if let Some(known) = self.rows.points.iter().position(is_it) {
             return PointId::from(known);
         }
-        self.rows.points.push(CausalPoint { kind, name, file: None, line: 0 });
+        let source =
+            self.sources.iter().find(|(name, _)| *name == seen.name).map(|(_, source)| source.clone());
+        let (file, line) = source.map_or((None, 0), |(file, line)| (Some(self.text(&file)), line));
+        self.rows.points.push(CausalPoint { kind, name, file, line });
         PointId::from(self.rows.points.len() - 1)
     }
 

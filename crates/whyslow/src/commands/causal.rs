@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use whyslow_capture::{CausalOptions, Command, Conditions, EntryPoint, Options, Target};
+use whyslow_capture::{CausalOptions, Command, Conditions, Options, Target};
 use whyslow_heap::leaks::suppressions::Suppressions;
 use whyslow_profile::ExitStatus;
-use whyslow_symbols::{Scope, Wanted as WantedFunction, function_code, functions};
+use whyslow_symbols::{Scope, Wanted as WantedFunction, function_code};
 use whyslow_words::number_of;
 
 use super::record;
+use crate::causal::modules::{Modules, is_shell};
+use crate::causal::points::{self, NamedPoint};
 use crate::causal::{Experimenter, Wanted, WholeFunction, Wish};
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
@@ -28,9 +30,10 @@ use crate::{answers, values};
     after_help = "\
 Examples:
   whyslow causal --progress handle_request -- ./server
+  whyslow causal --latency handle_request -- ./server
   whyslow causal --progress step --function solve -- ./simulation
   whyslow causal --progress step --with-callees parse -- ./simulation
-  whyslow causal --progress step --line main.rs:120 -- ./app
+  whyslow causal --progress main.rs:88 --line main.rs:120 -- ./app
   whyslow causal -- ./app                 with progress points of the coz crate
 
 While the program runs, experiments slow everything down but one line, which
@@ -43,9 +46,12 @@ then is ended.
 Exit codes: the program's own, or 0 if whyslow ended it; 125 if whyslow fails."
 )]
 pub(crate) struct CausalArgs {
-    /// A function whose entry is a unit of progress (repeatable)
-    #[arg(long, value_name = "FUNCTION")]
+    /// A unit of progress: FUNCTION, FUNCTION@return, FILE:LINE or syscall:NAME (repeatable)
+    #[arg(long, value_name = "POINT")]
     progress: Vec<String>,
+    /// Also ask for the time from this function's entry to its return (repeatable)
+    #[arg(long, value_name = "FUNCTION")]
+    latency: Vec<String>,
     /// Speed up this function (repeatable)
     #[arg(long, value_name = "FUNCTION")]
     function: Vec<String>,
@@ -88,20 +94,26 @@ pub(crate) fn run(args: &CausalArgs, volume: Volume) -> Result<Exit> {
         return Err(Failure::new("no program to run").next("whyslow causal [OPTIONS] -- PROGRAM [ARGS]..."));
     }
     let target = record::command(&args.program);
-    let entries = match &target {
-        Target::Command(command) => entries(command, &args.progress)?,
-        _ => Vec::new(),
+    let are_named = !(args.progress.is_empty() && args.latency.is_empty());
+    let modules = match &target {
+        Target::Command(command) if are_named => Modules::of(command),
+        _ => None,
     };
+    let points = match modules {
+        Some(modules) => points::find(&modules, &args.progress, &args.latency)?,
+        None => Vec::new(),
+    };
+    let code = points.iter().flat_map(|point| point.code.clone()).collect();
     let with_callees = match &target {
         Target::Command(command) => whole_functions(command, &args.with_callees)?,
         _ => Vec::new(),
     };
-    let wish = wish(args, &entries, with_callees, volume);
+    let wish = wish(args, points, with_callees, volume);
     let director = Arc::new(Mutex::new(Experimenter::new(wish)));
     let causal = CausalOptions {
         period: args.period,
         director: Arc::clone(&director) as _,
-        entries,
+        points: code,
         ends_program: true,
     };
     let mut name = name_of(&args.program[0]).to_owned();
@@ -158,6 +170,13 @@ fn print_answer(
             std::io::Error::from_raw_os_error(error)
         ));
     }
+    if let (threads @ 1.., error) = conditions.unwatched {
+        warn(&format!(
+            "progress points were not watched in {}: {}",
+            number_of(u64::from(threads), "thread", "threads"),
+            std::io::Error::from_raw_os_error(error)
+        ));
+    }
     if volume > Volume::Quiet && conditions.others > 0 {
         warn(&format!(
             "{} that the program started ran at full speed: only the program itself is experimented on, and what it executes \
@@ -187,7 +206,7 @@ fn lock(director: &Mutex<Experimenter>) -> MutexGuard<'_, Experimenter> {
     director.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wish(args: &CausalArgs, entries: &[EntryPoint], with_callees: Vec<WholeFunction>, volume: Volume) -> Wish {
+fn wish(args: &CausalArgs, points: Vec<NamedPoint>, with_callees: Vec<WholeFunction>, volume: Volume) -> Wish {
     let scope = match args.scope.as_str() {
         "own" => Scope::Own,
         "all" => Scope::All,
@@ -199,39 +218,9 @@ fn wish(args: &CausalArgs, entries: &[EntryPoint], with_callees: Vec<WholeFuncti
         budget: args.budget,
         period: args.period,
         cpus,
-        entries: entries.iter().map(|entry| entry.name.clone()).collect(),
+        points,
         shows_progress: volume > Volume::Quiet,
     }
-}
-
-/// The functions with these names in the program's file.
-fn entries(command: &Command, names: &[String]) -> Result<Vec<EntryPoint>> {
-    let Some(path) = command.file().filter(|_| !names.is_empty()) else { return Ok(Vec::new()) };
-    // As the kernel names it.
-    let path = path.canonicalize().unwrap_or(path);
-    let cannot_read = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("{}: no functions for --progress: {error}", path.display()))
-    };
-    let file = whyslow_elf::ElfFile::open(&path).map_err(|error| cannot_read(&error))?;
-    let elf = file.parse().map_err(|error| cannot_read(&error))?;
-    let mut entries = Vec::new();
-    for name in names {
-        let wanted = WantedFunction::new(name);
-        let mut found = functions(&elf, None, &wanted);
-        if let Some(best) = found.iter().filter_map(|function| wanted.fit(&function.name)).min() {
-            found.retain(|function| wanted.fit(&function.name) == Some(best));
-        }
-        if found.is_empty() {
-            let next = "a function that is not inlined; whyslow asm PROGRAM lists functions";
-            return Err(not_found("--progress", &path, name, next));
-        }
-        entries.extend(found.into_iter().map(|function| EntryPoint {
-            name: function.name,
-            program: path.clone(),
-            address: elf.image_base().file(function.start),
-        }));
-    }
-    Ok(entries)
 }
 
 /// The code of the functions with these names, inlined or not.
@@ -252,14 +241,6 @@ fn whole_functions(command: &Command, names: &[String]) -> Result<Vec<WholeFunct
 fn not_found(option: &str, path: &Path, name: &str, next: &str) -> Failure {
     let next = if is_shell(path) { "start the program without a shell around it" } else { next };
     Failure::new(format!("{option} {name}: {} has no such function", path.display())).next(next)
-}
-
-/// Whether a program runs others.
-fn is_shell(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    ["sh", "bash", "dash", "zsh", "ksh", "busybox", "env", "nice", "time", "timeout"]
-        .iter()
-        .any(|shell| name == *shell)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use whyslow_lab_harness::{Variant, build_or_skip, run};
-use whyslow_profile::{CausalNote, Note, TargetKind, file};
+use whyslow_profile::{CausalNote, Note, PointKind, Profile, TargetKind, Visits, file};
 
 use crate::recorded::{PATIENCE, has_perf_events, whyslow};
 
@@ -31,6 +31,194 @@ fn a_program_under_experiments_prints_and_returns_what_it_would_without() {
     assert!(profile.causal.experiments.len() > 3 && !profile.causal.visits.is_empty());
     let sped_up = profile.causal.experiments.iter().filter(|row| row.speedup > 0.0);
     assert!(sped_up.clone().any(|row| row.hits > 0 && row.delay_ns > 0), "{:?}", profile.causal.experiments);
+}
+
+/// The number of the one line of a lab program that contains a text.
+fn line_of(source: &str, text: &str) -> usize {
+    let found: Vec<usize> =
+        (1..).zip(source.lines()).filter(|(_, line)| line.contains(text)).map(|(n, _)| n).collect();
+    let [line] = found[..] else { panic!("{text}: {found:?}") };
+    line
+}
+
+/// Experiments with a program and these points.
+fn causal_of(program: &Path, points: &[&str], arguments: &[&str]) -> Profile {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "-o", "run.whyslow", "--runs", "1", "--budget", "12s"]).args(points);
+    command.arg("--").arg(program).args(arguments);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    file::read(&folder.path().join("run.whyslow")).unwrap()
+}
+
+/// The visits of a point in all experiments.
+fn visits_of(profile: &Profile, name: &str) -> u64 {
+    let causal = &profile.causal;
+    let rows = causal.visits.iter().filter(|row| profile.text(causal.points[row.point.index()].name) == name);
+    rows.map(|row| row.count).sum()
+}
+
+/// Asserts that a point was visited so often per unit of the program, which counts units by itself.
+#[track_caller]
+fn assert_per_unit(profile: &Profile, name: &str, times: u64) {
+    let (visits, units) = (visits_of(profile, name), visits_of(profile, "unit"));
+    // In each experiment, a unit may be under way at the start and at the end.
+    let inexact = 2 * times * profile.causal.experiments.len() as u64;
+    assert!(
+        units > 20 && visits.abs_diff(units * times) <= inexact,
+        "{name}: {visits} visits, {units} units"
+    );
+    // Experiments are many, and a wrong factor must not be within that.
+    assert!(visits * 4 > units * times * 3 && visits * 3 < units * times * 4, "{name}: {visits}, {units}");
+}
+
+#[test]
+fn a_line_is_visited_once_each_time_it_runs() {
+    let Some(program) = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events())
+    else {
+        return;
+    };
+    let source = include_str!("../../../../lab/programs/causal_sequence.rs");
+    let line = line_of(source, "render(to_render.steps(round));");
+    let point = format!("causal_sequence.rs:{line}");
+    let profile = causal_of(&program, &["--progress", &point], &["--seconds", "9"]);
+    assert_per_unit(&profile, &point, 1);
+    let causal = &profile.causal;
+    let row = causal.points.iter().find(|row| profile.text(row.name) == point).unwrap();
+    assert_eq!(row.line as usize, line);
+    assert!(profile.text(row.file.unwrap()).ends_with("lab/programs/causal_sequence.rs"));
+}
+
+#[test]
+fn a_return_is_visited_once_each_time_the_function_returns() {
+    let Some(program) = build_or_skip("causal_points", Variant::Release).filter(|_| has_perf_events()) else {
+        return;
+    };
+    let points = ["--progress", "several@return", "--progress", "work", "--progress", "work@return"];
+    let profile = causal_of(&program, &points, &["--seconds", "9"]);
+    assert_per_unit(&profile, "causal_points::several@return", 1);
+    assert_per_unit(&profile, "causal_points::work", 1);
+    assert_per_unit(&profile, "causal_points::work@return", 1);
+}
+
+#[test]
+fn copies_of_a_line_and_instances_of_a_function_are_one_point() {
+    let Some(program) = build_or_skip("causal_points", Variant::Release).filter(|_| has_perf_events()) else {
+        return;
+    };
+    let source = include_str!("../../../../lab/programs/causal_points.rs");
+    let line = format!("causal_points.rs:{}", line_of(source, "12345 // COPIED"));
+    let profile = causal_of(&program, &["--progress", &line, "--progress", "generic"], &["--seconds", "9"]);
+    assert_per_unit(&profile, &line, 2);
+    let points = profile.causal.points.iter().map(|point| profile.text(point.name));
+    let generic = points.into_iter().find(|name| name.contains("generic")).unwrap();
+    assert_per_unit(&profile, generic, 2);
+}
+
+#[test]
+fn system_calls_and_functions_of_libraries_are_counted() {
+    let Some(program) = build_or_skip("causal_points", Variant::Release).filter(|_| has_perf_events()) else {
+        return;
+    };
+    let points = ["--progress", "syscall:write", "--progress", "getppid"];
+    let profile = causal_of(&program, &points, &["--seconds", "9"]);
+    assert_per_unit(&profile, "syscall:write", 3);
+    assert_per_unit(&profile, "getppid", 1);
+}
+
+#[test]
+fn panics_go_through_functions_that_are_points() {
+    let Some(program) = build_or_skip("causal_points", Variant::Release).filter(|_| has_perf_events()) else {
+        return;
+    };
+    let points = ["--progress", "through", "--progress", "raises"];
+    let profile = causal_of(&program, &points, &["--seconds", "9"]);
+    assert_per_unit(&profile, "causal_points::through", 1);
+    assert_per_unit(&profile, "causal_points::raises", 1);
+}
+
+#[test]
+fn marks_are_progress_points() {
+    let Some(program) = build_or_skip("spans", Variant::Release).filter(|_| has_perf_events()) else {
+        return;
+    };
+    let profile = causal_of(&program, &[], &["16000"]);
+    let causal = &profile.causal;
+    let count = |name: &str, kind: PointKind| -> u64 {
+        let is_it = |row: &&Visits| {
+            let point = &causal.points[row.point.index()];
+            profile.text(point.name) == name && point.kind == kind
+        };
+        causal.visits.iter().filter(is_it).map(|row| row.count).sum()
+    };
+    // There are ten moments in each span.
+    let (ticks, spans) = (count("tick", PointKind::Throughput), count("beta", PointKind::Throughput));
+    let inexact = 20 * causal.experiments.len() as u64;
+    assert!(spans > 5 && ticks.abs_diff(10 * spans) <= inexact, "{ticks} {spans}");
+    assert!(count("beta", PointKind::Latency).abs_diff(spans) <= inexact);
+    assert!(count("outer", PointKind::Latency) > 5 && count("alpha", PointKind::Latency) > 5);
+}
+
+#[test]
+fn the_latency_of_a_function_is_from_its_entry_to_its_return() {
+    let Some(program) = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events())
+    else {
+        return;
+    };
+    let profile = causal_of(&program, &["--latency", "front"], &["--seconds", "9", "--scale", "front=20"]);
+    assert_per_unit(&profile, "causal_sequence::front", 1);
+    let causal = &profile.causal;
+    let rows = causal.visits.iter().filter(|row| causal.points[row.point.index()].kind == PointKind::Latency);
+    let rows: Vec<_> = rows.collect();
+    // One call is under way at most, and at nearly all times: the rest of a unit takes 2 % of its time.
+    for row in &rows {
+        let length = causal.experiments[row.experiment.index()].virtual_ns();
+        assert!(
+            row.in_flight_ns <= length * 11 / 10 && row.arrivals.abs_diff(row.count) <= 1,
+            "{row:?} {length}"
+        );
+    }
+    let (in_flight, length) = rows.iter().fold((0, 0), |(in_flight, length), row| {
+        (in_flight + row.in_flight_ns, length + causal.experiments[row.experiment.index()].virtual_ns())
+    });
+    assert!(in_flight * 10 > length * 7, "{in_flight} of {length}");
+}
+
+#[test]
+fn a_line_without_code_is_an_error_that_names_lines_which_have_some() {
+    let Some(program) = build_or_skip("causal_sequence", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (point, expected) in
+        [("causal_sequence.rs:1", "the nearest lines"), ("no_such_file.rs:1", "has no code of such a file")]
+    {
+        let mut command = whyslow(folder.path());
+        let output =
+            run(command.args(["causal", "--progress", point, "--"]).arg(&program), PATIENCE).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(125), &b""[..]), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+}
+
+#[test]
+fn a_name_that_is_wrong_is_an_error_that_says_what_to_take() {
+    let Some(program) = build_or_skip("causal_points", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (option, name, expected) in [
+        ("--progress", "same", "left::same, causal_points::right::same"),
+        ("--progress", "severl", "--progress causal_points::several"),
+        ("--latency", "severl", "--latency causal_points::several"),
+        ("--progress", "copied", "inlined at every call, into causal_points::first, causal_points::second"),
+        ("--progress", "syscall:wrte", "--progress syscall:write"),
+        ("--progress", "syscall:futex", "no function of that name"),
+    ] {
+        let mut command = whyslow(folder.path());
+        let output = run(command.args(["causal", option, name, "--"]).arg(&program), PATIENCE).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(125), &b""[..]), "{name}: {stderr}");
+        assert!(stderr.contains(expected) && stderr.contains(name), "{name}: {stderr}");
+    }
 }
 
 #[test]
