@@ -39,8 +39,9 @@ impl Glance {
         Self { has_context: false, context: MaybeUninit::uninit() }
     }
 
-    /// Whether `is_it` says so for one of the first `most` frames, from the interrupted one outwards. It gets an address
-    /// inside each frame's current instruction or call. `read` returns the word at an address, `None` if it is unreadable.
+    /// Whether `is_it` says so for one of the first `most` frames, from the interrupted one outwards. It gets an
+    /// address inside each frame's current instruction or call. `read` returns the word at an address, `None` if it
+    /// is unreadable.
     pub fn search<W: World>(
         &mut self,
         rules: &Rules,

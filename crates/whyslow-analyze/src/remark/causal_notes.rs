@@ -19,6 +19,9 @@ pub(super) fn remark(of: &CausalNote) -> Remark {
     Remark { severity, fix, ..Remark::note(of.id(), About::Experiments, text(of)) }
 }
 
+/// So few samples in the scope say little.
+const FEW: u64 = 200;
+
 fn permille(thousandths: u64) -> Percent {
     Percent(thousandths as f64 / 1000.0)
 }
@@ -47,9 +50,13 @@ fn text(of: &CausalNote) -> String {
                                   or it handles signal 32 itself"
                     .to_owned(),
                 0 => format!("none of {all} is in {scope}, so there is no target"),
-                _ => {
-                    format!("only {} of {all} are in {scope}: too few to choose targets by", Count(*samples))
+                few if few * 10 < *of => {
+                    format!("only {} of {all} are in {scope}: too few to choose targets by", Count(*few))
                 }
+                few if *few < FEW => {
+                    format!("only {}: too few to choose targets by", number_of(*few, "sample", "samples"))
+                }
+                _ => "no sample is in the lines and functions that were named, so there is no target".to_owned(),
             }
         }
         CausalNote::CausalCoarseTimers { per_second } => {
@@ -109,6 +116,9 @@ fn fix(of: &CausalNote) -> Option<String> {
         CausalNote::CausalOverloaded { .. } => "stop other programs, or use a machine with free CPUs",
         CausalNote::CausalFewInScope { of: 0, .. } => {
             "let the program run for seconds, without a shell around it"
+        }
+        CausalNote::CausalFewInScope { samples, of, .. } if samples * 10 >= *of => {
+            "let the program run for longer, and name code that uses CPU time, as `whyslow report FILE` shows"
         }
         CausalNote::CausalFewInScope { .. } => {
             "build with line tables (Cargo: debug = \"line-tables-only\"), or widen the scope with --scope all"

@@ -124,7 +124,7 @@ pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> (Vec<Target>, u64) {
 
 /// All code of a function, and what is inlined into it.
 fn function(name: &str, lines: &[(usize, LineCode)], total: f64) -> Option<Target> {
-    let is_it = |found: &&String| *found == name || found.ends_with(&format!("::{name}"));
+    let is_it = |found: &&String| is_named(found, name);
     let inside = || lines.iter().filter(|(_, line)| line.functions.iter().any(|found| is_it(&found)));
     let (_, first) = inside().next()?;
     let full = first.functions.iter().find(is_it)?.clone();
@@ -140,6 +140,12 @@ fn function(name: &str, lines: &[(usize, LineCode)], total: f64) -> Option<Targe
         share: samples as f64 / total,
         ranges,
     })
+}
+
+/// Whether a user calls a function so: by its path or the end of it, as in Rust, C++ and Go.
+fn is_named(function: &str, name: &str) -> bool {
+    let before = function.strip_suffix(name);
+    before.is_some_and(|before| before.is_empty() || before.ends_with("::") || before.ends_with('.'))
 }
 
 /// A function with all that it calls. How much of the time it has is seen when it is sped up.
@@ -164,6 +170,12 @@ fn ends_with_path(path: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_is_named_by_the_end_of_its_path() {
+        assert!(is_named("main.work", "work") && is_named("app::work", "work") && is_named("work", "work"));
+        assert!(is_named("app::json::parse", "json::parse") && !is_named("app::rework", "work"));
+    }
 
     #[test]
     fn a_file_is_named_by_the_end_of_its_path() {
