@@ -8,7 +8,7 @@ use whyslow_proc::process;
 use whyslow_profile::ExitStatus;
 
 use crate::host::Usage;
-use crate::launch::Running;
+use crate::launch::{self, Running};
 use crate::signals::{Received, Signals};
 use crate::{Command, Target};
 
@@ -51,7 +51,16 @@ impl Subject {
                 (Received::FromTerminal(_) | Received::Sent(_), _) => end = Some(End::Stopped),
             }
         }
+        if let (None, Self::Child(child)) = (&end, self) {
+            end = child.try_wait().map(|(exit, usage)| End::Exited(exit, usage));
+        }
         end
+    }
+
+    /// Whether the program has ended. The signal that says so may be lost: threads of this process that do not block it
+    /// can take it.
+    pub(crate) fn has_exited(&self) -> bool {
+        matches!(self, Self::Child(child) if launch::has_ended(child.pid))
     }
 
     /// Whether the recording is over without a signal.

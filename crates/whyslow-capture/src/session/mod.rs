@@ -299,7 +299,8 @@ impl Session {
 
             // A signal that arrives from now on is read in the next round.
             let fd = self.signals.fd();
-            let has_signals = waits.iter().any(|wait| wait.fd == fd && wait.revents != 0);
+            let has_signals =
+                waits.iter().any(|wait| wait.fd == fd && wait.revents != 0) || self.subject.has_exited();
             if has_signals && self.paused.is_none() {
                 for source in &mut self.sources {
                     source.before_reaping(&mut self.converter);
