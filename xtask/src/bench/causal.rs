@@ -1,6 +1,7 @@
 //! How often `whyslow causal` is right: its predictions beside what programs with less work really save.
 
 mod cases;
+mod coz;
 mod null;
 mod predicted;
 mod truth;
@@ -13,6 +14,7 @@ use super::goals::{self, Goal};
 use super::measure::Bench;
 use super::report::machine;
 use cases::{Case, Measure};
+use coz::Coz;
 use predicted::{Outcome, Prediction};
 use truth::Saving;
 
@@ -38,10 +40,11 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize, command: &str, 
         "| program | function | faster by | truth | predicted | held | right | no answer |\n|---|---|---|---|---|---|---|---|\n",
     );
     let mut all = Tally::default();
+    let mut coz = Coz::find();
     let mut failures = String::new();
     let mut slower = Vec::new();
     for case in cases::ALL.iter().filter(|case| only.is_empty() || only.iter().any(|it| it == case.name)) {
-        match rows(bench, case, quick, rounds, &mut all, &mut out) {
+        match rows(bench, case, quick, rounds, &mut all, &mut coz, &mut out) {
             Ok(ratios) => slower.push((case, ratios)),
             Err(error) => {
                 let _ = writeln!(failures, "{} was not measured: {error:#}\n", case.name);
@@ -49,6 +52,7 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize, command: &str, 
         }
     }
     let _ = write!(out, "\n{failures}{}", all.goals());
+    coz.write(&mut out);
     overhead(&slower, &mut out);
     if only.is_empty() || only.iter().any(|it| it == null::NAME) {
         if let Err(error) = null::section(bench, quick, &mut out) {
@@ -118,6 +122,7 @@ fn rows(
     quick: bool,
     rounds: usize,
     all: &mut Tally,
+    coz: &mut Coz,
     out: &mut String,
 ) -> Result<Vec<f64>> {
     let program = case.build()?;
@@ -145,6 +150,9 @@ fn rows(
         if matches!(case.measure, Measure::Unit) {
             let with = predictions.iter().filter_map(|prediction| prediction.ns_per_unit);
             ratios.extend(with.map(|ns| ns / measured.whole_ns));
+        }
+        if option == "--function" {
+            coz.compare(bench, case, function, &measured.savings, &predictions);
         }
     }
     Ok(ratios)

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use whyslow_lab_harness::{Variant, build, build_runtime};
 
+use crate::process;
+
 /// A program whose functions can be made faster.
 pub(super) struct Case {
     /// Its name in tables.
@@ -56,6 +58,12 @@ impl Case {
             Program::Small(name) => build(name, Variant::Release),
             Program::Runtime(name) => build_runtime(name),
         }
+    }
+
+    /// Its source, if that is C.
+    pub(super) fn c_source(&self) -> Option<PathBuf> {
+        let Program::Small(name) = self.program else { return None };
+        Some(process::root().join(format!("lab/programs/{name}.c"))).filter(|source| source.is_file())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::bench::measure::Bench;
 use crate::process;
 
 /// How long a run of `whyslow causal` may take.
-const BUDGET: &str = "30s";
+pub(super) const BUDGET: &str = "30s";
 /// The function that each program calls for a unit of progress.
 pub(super) const PROGRESS: &str = "progress_unit";
 
