@@ -325,8 +325,9 @@ impl Quality {
     /// Warns about too few samples.
     fn warn_of_samples(&self, profile: &Profile, warnings: &mut Vec<Warning>) {
         if self.samples == 0 {
-            // A program that may not be observed already explains it.
-            if profile.meta.counters.unobservable_execs == 0 {
+            // A program that may not be observed already explains it, and a file with experiments alone is none of samples.
+            let experiments_only = self.imported_from.is_some() && !profile.causal.experiments.is_empty();
+            if profile.meta.counters.unobservable_execs == 0 && !experiments_only {
                 let cpu_time_ns = profile.meta.user_time_ns.saturating_add(profile.meta.system_time_ns);
                 let (raise_to, waits) = (self.higher_rate(10), Spent::waits(profile));
                 warnings.push(Warning::NoSamples { cpu_time_ns, raise_to, waits });

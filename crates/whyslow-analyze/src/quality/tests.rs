@@ -1,6 +1,6 @@
 //! Warnings and grades of artificial profiles.
 
-use whyslow_profile::{Lengths, Metric, MetricId, Module, SpecialFrame, Syscalls, WaitFrame};
+use whyslow_profile::{Experiment, Lengths, Metric, MetricId, Module, SpecialFrame, Syscalls, WaitFrame};
 
 use super::*;
 use crate::testing;
@@ -247,6 +247,27 @@ fn nothing_recorded_is_poor() {
     let quality = Quality::of(&Profile::default());
     assert_eq!(quality.grade, Grade::Poor);
     assert_eq!(ids(&quality), ["no-samples", "incomplete"]);
+}
+
+#[test]
+fn an_imported_file_of_experiments_is_not_blamed_for_having_no_samples() {
+    let mut profile = Profile::default();
+    profile.meta.imported_from = Some("coz".to_owned());
+    profile.causal.experiments.push(Experiment {
+        start_ns: 0,
+        length_ns: 100,
+        target: None,
+        speedup: 0.0,
+        delay_ns: 0,
+        hits: 0,
+        samples: 0,
+        queued: 0.0,
+        busy_threads: 1,
+        run: 0,
+    });
+    assert!(!ids(&Quality::of(&profile)).contains(&"no-samples"));
+    profile.causal.experiments.clear();
+    assert!(ids(&Quality::of(&profile)).contains(&"no-samples"));
 }
 
 #[test]

@@ -21,9 +21,10 @@ pub fn causal(found: &Estimates, profile: &Profile, limit: usize, page: Page) ->
     let mut out = String::new();
     if let Some(refused) = &found.refused {
         let text = format!(
-            "no answer: the machine is overloaded. The program's threads queued for {} of the time (limit {}) while other programs used the CPUs",
-            Percent(refused.queued),
-            Percent(QUEUED_LIMIT),
+            "no answer: the machine is overloaded. While other programs used the CPUs, the program's threads queued for {} per second, \
+             added up (limit {})",
+            duration((refused.queued * 1e9) as u64),
+            duration((QUEUED_LIMIT * 1e9) as u64),
         );
         push_wrapped(&mut out, severity_style(Severity::Serious), &text, page.width);
         return out;
@@ -47,13 +48,18 @@ fn intro(profile: &Profile) -> String {
     let length = experiments.iter().fold(0u64, |sum, row| sum.saturating_add(row.length_ns));
     let delay = experiments.iter().fold(0u64, |sum, row| sum.saturating_add(row.delay_ns));
     let baselines = experiments.iter().filter(|row| row.is_baseline()).count();
-    format!(
-        "{} in {}, {} of them without a speed-up; delays took {} of the time",
+    let mut text = format!(
+        "{} in {}, {} of them without a speed-up",
         number_of(experiments.len() as u64, "experiment", "experiments"),
         duration(length),
         Count(baselines as u64),
-        Percent(delay as f64 / length.max(1) as f64)
-    )
+    );
+    // coz does not write its delays.
+    if delay > 0 {
+        let share = Percent(delay as f64 / length.max(1) as f64);
+        text.push_str(&format!("; delays took {share} of the time"));
+    }
+    text
 }
 
 fn point_text(out: &mut String, found: &PointEstimates, profile: &Profile, limit: usize, page: Page) {
@@ -247,8 +253,8 @@ mod tests {
         assert!(shown(&profile, 120).contains("never visited"), "{}", shown(&profile, 120));
         profile.causal.experiments.iter_mut().for_each(|row| row.queued = 0.95);
         insta::assert_snapshot!(shown(&profile, 90), @r"
-        no answer: the machine is overloaded. The program's threads queued for 95.0 % of the time
-        (limit 30.0 %) while other programs used the CPUs
+        no answer: the machine is overloaded. While other programs used the CPUs, the program's
+        threads queued for 950 ms per second, added up (limit 300 ms)
         ");
     }
 
