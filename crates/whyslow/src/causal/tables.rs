@@ -101,8 +101,18 @@ impl Tables {
         if let Some(target) = target {
             self.rows.targets[target.index()].samples += outcome.hits;
         }
+        let first = self.rows.visits.len();
         for seen in &outcome.visits {
             let point = self.point(&seen.point);
+            // A generic function has an instance for each type, all with one name.
+            if let Some(row) = self.rows.visits[first..].iter_mut().find(|row| row.point == point) {
+                row.count += seen.count;
+                row.first_ns = row.first_ns.min(seen.first_ns);
+                row.last_ns = row.last_ns.max(seen.last_ns);
+                row.arrivals += seen.arrivals;
+                row.in_flight_ns += seen.in_flight_ns;
+                continue;
+            }
             self.rows.visits.push(Visits {
                 experiment: id,
                 point,
@@ -158,5 +168,32 @@ impl Tables {
             let (experiment, point) = (experiments[row.experiment.index()], points[row.point.index()]);
             to.visits(Visits { experiment, point, ..*row });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use whyslow_capture::PointVisits;
+
+    use super::*;
+
+    #[test]
+    fn instances_of_a_generic_function_are_one_point() {
+        let visits = |name: &str, count: u64, first_ns: u64, last_ns: u64| PointVisits {
+            point: SeenPoint { name: name.to_owned(), is_latency: false },
+            count,
+            first_ns,
+            last_ns,
+            ..PointVisits::default()
+        };
+        let all = vec![visits("parse", 7, 30, 90), visits("render", 2, 40, 50), visits("parse", 3, 10, 60)];
+        let outcome = Outcome { length_ns: 100, visits: all, ..Outcome::default() };
+        let mut tables = Tables::default();
+        tables.experiment(None, 0.0, 0, &outcome);
+        tables.experiment(None, 0.0, 0, &outcome);
+        let found: Vec<_> =
+            tables.rows.visits.iter().map(|row| (row.count, row.first_ns, row.last_ns)).collect();
+        assert_eq!(found, [(10, 10, 90), (2, 40, 50), (10, 10, 90), (2, 40, 50)]);
+        assert_eq!(tables.rows.points.len(), 2);
     }
 }
