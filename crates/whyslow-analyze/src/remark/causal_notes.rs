@@ -28,14 +28,14 @@ fn permille(thousandths: u64) -> Percent {
 
 fn text(of: &CausalNote) -> String {
     match of {
-        CausalNote::CausalOverloaded { queued_permille, limit_permille, busy_threads, cpus } => {
-            let cpus = number_of(*cpus, "CPU", "CPUs");
-            let threads = number_of(*busy_threads, "busy thread", "busy threads");
+        CausalNote::CausalOverloaded { queued_permille, limit_permille, cpus, .. } => {
+            let per_second = |permille: u64| duration(permille.saturating_mul(1_000_000));
             format!(
-                "the machine is overloaded: the program's threads queued for {} of the time (limit {}) while other \
-                 programs used the CPUs ({threads}, {cpus}). Experiments say nothing under such load",
-                permille(*queued_permille),
-                permille(*limit_permille)
+                "the machine is overloaded: while other programs used the CPUs, the program's threads queued for {} per second, \
+                 added up (limit {}; {}). Experiments say nothing under such load",
+                per_second(*queued_permille),
+                per_second(*limit_permille),
+                number_of(*cpus, "CPU", "CPUs")
             )
         }
         CausalNote::CausalFewInScope { samples, of, scope } => {
@@ -45,18 +45,22 @@ fn text(of: &CausalNote) -> String {
                 name => format!("crate {name}"),
             };
             let all = number_of(*of, "sample", "samples");
+            let are = if *samples == 1 { "is" } else { "are" };
             match samples {
                 0 if *of == 0 => "no sample of the program's own threads: it ran too briefly, or its work is in processes that it starts, \
                                   or it handles signal 32 itself"
                     .to_owned(),
                 0 => format!("none of {all} is in {scope}, so there is no target"),
-                few if few * 10 < *of => {
-                    format!("only {} of {all} are in {scope}: too few to choose targets by", Count(*few))
+                few if few.saturating_mul(10) < *of => {
+                    format!("only {} of {all} {are} in {scope}: too few to choose targets by", Count(*few))
                 }
                 few if *few < FEW => {
                     format!("only {}: too few to choose targets by", number_of(*few, "sample", "samples"))
                 }
-                _ => "no sample is in the lines and functions that were named, so there is no target".to_owned(),
+                few => format!(
+                    "{} of {all} {are} in {scope}, but no line or function has 2 % of all samples, so there is no target",
+                    Count(*few)
+                ),
             }
         }
         CausalNote::CausalCoarseTimers { per_second } => {
@@ -117,8 +121,8 @@ fn fix(of: &CausalNote) -> Option<String> {
         CausalNote::CausalFewInScope { of: 0, .. } => {
             "let the program run for seconds, without a shell around it"
         }
-        CausalNote::CausalFewInScope { samples, of, .. } if samples * 10 >= *of => {
-            "let the program run for longer, and name code that uses CPU time, as `whyslow report FILE` shows"
+        CausalNote::CausalFewInScope { samples, of, .. } if samples.saturating_mul(10) >= *of => {
+            "let the program run for longer, name code that uses CPU time (--line, --function), or widen the scope with --scope all"
         }
         CausalNote::CausalFewInScope { .. } => {
             "build with line tables (Cargo: debug = \"line-tables-only\"), or widen the scope with --scope all"
@@ -137,4 +141,38 @@ fn fix(of: &CausalNote) -> Option<String> {
         CausalNote::CausalThreadsBeyondCpus { .. } | CausalNote::CausalDelays { .. } => return None,
     };
     Some(fix.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn few(samples: u64, of: u64) -> Remark {
+        remark(&CausalNote::CausalFewInScope { samples, of, scope: "own".to_owned() })
+    }
+
+    #[test]
+    fn only_a_program_without_lines_is_told_to_get_some() {
+        let ended = few(0, 0);
+        assert!(ended.text.contains("ran too briefly"), "{}", ended.text);
+        assert!(!ended.fix.unwrap().contains("line-tables"));
+        assert!(few(0, 300).fix.unwrap().contains("line-tables"));
+        assert_eq!(
+            few(3, 300).text,
+            "only 3 of 300 samples are in your own code: too few to choose targets by"
+        );
+    }
+
+    #[test]
+    fn queued_time_of_several_threads_is_in_seconds_per_second() {
+        let (queued_permille, limit_permille) = (1800, 300);
+        let text = remark(&CausalNote::CausalOverloaded {
+            queued_permille,
+            limit_permille,
+            busy_threads: 0,
+            cpus: 2,
+        })
+        .text;
+        assert!(text.contains("queued for 1.80 s per second, added up (limit 300 ms; 2 CPUs)"), "{text}");
+    }
 }

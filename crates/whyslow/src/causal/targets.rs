@@ -119,7 +119,22 @@ pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> (Vec<Target>, u64) {
         share: line.samples as f64 / total,
         ranges: in_module(*module, &line.ranges),
     }));
+    if targets.is_empty() && !by_name {
+        targets = hot_functions(&lines, total);
+    }
     (targets, in_scope)
+}
+
+/// The functions with the most samples, for programs whose time is spread over many lines.
+fn hot_functions(lines: &[(usize, LineCode)], total: f64) -> Vec<Target> {
+    let mut samples: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, line) in lines {
+        *samples.entry(&line.line.function).or_default() += line.samples;
+    }
+    let mut hot: Vec<(&str, u64)> = samples.into_iter().collect();
+    hot.retain(|(_, count)| *count as f64 / total >= SMALLEST_SHARE);
+    hot.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    hot.into_iter().take(MOST_LINES).filter_map(|(name, _)| function(name, lines, total)).collect()
 }
 
 /// All code of a function, and what is inlined into it.
@@ -175,6 +190,29 @@ mod tests {
     fn a_function_is_named_by_the_end_of_its_path() {
         assert!(is_named("main.work", "work") && is_named("app::work", "work") && is_named("work", "work"));
         assert!(is_named("app::json::parse", "json::parse") && !is_named("app::rework", "work"));
+    }
+
+    #[test]
+    fn functions_are_targets_where_no_line_has_enough_samples() {
+        let line = |function: &str, line: u32, samples: u64| LineCode {
+            line: SourceLine { function: function.to_owned(), file: "main.rs".to_owned(), line },
+            functions: vec![function.to_owned(), "app::main".to_owned()],
+            ranges: vec![(u64::from(line) * 16, u64::from(line) * 16 + 16)],
+            samples,
+        };
+        let lines = [
+            (0, line("app::parse", 1, 9)),
+            (0, line("app::hash", 7, 15)),
+            (0, line("app::parse", 2, 11)),
+            (0, line("app::log", 9, 5)),
+        ];
+        let found = hot_functions(&lines, 1000.0);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let Target { kind, line, share, ranges } = &found[0];
+        assert_eq!((*kind, line.function.as_str(), *share), (TargetKind::Function, "app::parse", 0.02));
+        assert_eq!(ranges.len(), 2, "both lines, though neither has 2 %");
+        let names: Vec<_> = hot_functions(&lines, 500.0).into_iter().map(|it| it.line.function).collect();
+        assert_eq!(names, ["app::parse", "app::hash"], "the hottest first");
     }
 
     #[test]
