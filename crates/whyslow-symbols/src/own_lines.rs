@@ -116,11 +116,12 @@ fn extents(path: &Path, samples: &[(u64, u64)]) -> Vec<(u64, u64)> {
 /// A profile that consists of these addresses, with frames.
 pub(crate) fn with_frames(path: &Path, addresses: &[u64]) -> Option<(Profile, Vec<LocationId>)> {
     let mut rows = Builder::new();
+    let kind = kind_of(path);
     let path = rows.string(&path.to_string_lossy());
     let module = rows.module(Module {
         path,
         build_id: None,
-        kind: ModuleKind::Program,
+        kind,
         symbols: SymbolState::default(),
         optimised: Optimised::default(),
     });
@@ -130,6 +131,15 @@ pub(crate) fn with_frames(path: &Path, addresses: &[u64]) -> Option<(Profile, Ve
     let options = Options { cache: None, keep_sources: false, keep_code: false, ..Options::default() };
     symbolize(&mut profile, &options);
     Some((profile, locations))
+}
+
+/// Libraries are known by their names: those of the system are not the user's code, even if they have lines.
+fn kind_of(path: &Path) -> ModuleKind {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.ends_with(".so") || name.contains(".so.") {
+        true => ModuleKind::Library,
+        false => ModuleKind::Program,
+    }
 }
 
 /// The innermost line in the scope, and the functions in the scope from there outwards.
@@ -175,5 +185,22 @@ mod tests {
         assert_eq!(hottest.samples, 5);
         assert!(hottest.ranges.iter().any(|&(start, end)| (start..end).contains(&function.start.0)));
         assert!(hottest.line.file.ends_with("own_lines.rs") && hottest.line.function.ends_with("sums"));
+    }
+
+    #[test]
+    fn a_library_of_the_system_with_lines_is_not_the_users_own_code() {
+        let path = std::env::current_exe().unwrap();
+        let file = ElfFile::open(&path).unwrap();
+        let elf = file.parse().unwrap();
+        let found = crate::functions(&elf, None, &whyslow_names::Wanted::new("own_lines::tests::sums"));
+        let samples = [(found[0].start.0, 5)];
+        let folder = tempfile::tempdir().unwrap();
+        let own = |name: &str| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &path).unwrap();
+            own_lines(&path, &samples, &Scope::Own)
+        };
+        assert!(own("libc.so.6").is_empty());
+        assert!(!own("app").is_empty() && !own("libplugin.so").is_empty());
     }
 }
