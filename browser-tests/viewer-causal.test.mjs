@@ -90,7 +90,7 @@ describe('the causal panel', () => {
     await open(known(), '#tab=causal');
     await page.selectOption('.causal-points select', { label: 'request <b> (latency)' });
     await settled();
-    assert.match(await status(), /^request <b> \(latency\): .* 1 outlying ones dropped\. The placebo, which never runs, seems to have an effect: do not trust this\.$/);
+    assert.match(await status(), /^request <b> \(latency\): .* 1 outlying one dropped\. The placebo, which never runs, seems to have an effect: do not trust this\.$/);
     assert.match((await rows('Targets'))[0], /^10\.0 % \| app::render \| .* 25 % faster → 10 % slower/);
     assert.match(await hash(), /p\.causal-point=1/);
     await page.reload();

@@ -36,7 +36,9 @@ fn verdict(row: &Row, target: &CausalTarget) -> String {
                 "no effect beyond ±{beyond} %: it has {share} % of the CPU time, and nothing waits for it"
             )
         }
-        Verdict::Undecided { .. } if row.experiments > 0 && row.hits == 0 => {
+        Verdict::Undecided { .. }
+            if row.experiments > 0 && row.hits == 0 && target.kind != TargetKind::Placebo =>
+        {
             "not enough data: it did not run during its experiments".to_owned()
         }
         Verdict::Undecided { missing } => {
@@ -135,5 +137,19 @@ mod tests {
         let undecided = Verdict::Undecided { missing: 12 };
         assert_eq!(said(undecided, &[], 0.4, 9), "not enough data: 12 experiments more would decide");
         assert_eq!(said(undecided, &[], 0.4, 0), "not enough data: it did not run during its experiments");
+        let placebo = CausalTarget {
+            kind: TargetKind::Placebo,
+            function: StringId(0),
+            file: None,
+            line: 0,
+            share: 0.0,
+            samples: 0,
+        };
+        let row = Row { target: TargetId(0), verdict: undecided, curve: Vec::new(), experiments: 8, hits: 0 };
+        assert_eq!(
+            sentence(&row, &placebo),
+            "not enough data: 12 experiments more would decide",
+            "it never runs"
+        );
     }
 }

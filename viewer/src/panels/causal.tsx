@@ -84,9 +84,9 @@ export function CausalPanel({ model, state, dispatch }: PanelProps) {
 
 function summary(model: Model, { name, kind, visits, baselines, dropped, rows }: CausalPoint): string {
   const placebo = rows.find(({ kind }) => kind === 'placebo');
-  const checked = placebo === undefined ? 'There is no placebo.' : placebo.verdict === 'effect' ? 'The placebo, which never runs, seems to have an effect: do not trust this.' : 'The placebo, which never runs, has no effect, as it must.';
+  const checked = placebo === undefined ? 'There is no placebo.' : placebo.verdict === 'effect' ? 'The placebo, which never runs, seems to have an effect: do not trust this.' : placebo.verdict === 'none' ? 'The placebo, which never runs, has no effect, as it must.' : 'The placebo, which never runs, shows no effect so far.';
   const experiments = count(model.profile.causalFacts?.experiments ?? 0);
-  return `${limited(name, 80)} (${KINDS[kind]}): ${count(visits)} visits in ${experiments} experiments, ${count(baselines)} of them baselines${dropped ? `; ${count(dropped)} outlying ones dropped` : ''}. ${checked}`;
+  return `${limited(name, 80)} (${KINDS[kind]}): ${count(visits)} visits in ${experiments} experiments, ${count(baselines)} of them baselines${dropped ? `; ${count(dropped)} outlying ${dropped === 1 ? 'one' : 'ones'} dropped` : ''}. ${checked}`;
 }
 
 /** The curve of a target, its numbers, and links to its source and its frames. */
