@@ -255,7 +255,12 @@ impl Quality {
             }
         }
         if !self.counted && self.truncated_share >= NOTABLE {
-            warnings.push(truncation::explain(profile, weights, self.truncated_share, &runtimes));
+            let why = truncation::explain(profile, weights, self.truncated_share, &runtimes);
+            // Threads of experiments spin in whyslow's own handler.
+            let is_delay = !profile.causal.experiments.is_empty() && self.truncated_share <= shares.agent;
+            if !(is_delay && matches!(why, Warning::CutAtSignal { .. })) {
+                warnings.push(why);
+            }
         }
         if self.left_out_share > 0.0 {
             let deepest = Some(profile.meta.counters.deepest_stack).filter(|frames| *frames > 0);

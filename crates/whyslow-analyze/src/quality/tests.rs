@@ -249,11 +249,8 @@ fn nothing_recorded_is_poor() {
     assert_eq!(ids(&quality), ["no-samples", "incomplete"]);
 }
 
-#[test]
-fn an_imported_file_of_experiments_is_not_blamed_for_having_no_samples() {
-    let mut profile = Profile::default();
-    profile.meta.imported_from = Some("coz".to_owned());
-    profile.causal.experiments.push(Experiment {
+fn an_experiment() -> Experiment {
+    Experiment {
         start_ns: 0,
         length_ns: 100,
         target: None,
@@ -264,7 +261,26 @@ fn an_imported_file_of_experiments_is_not_blamed_for_having_no_samples() {
         queued: 0.0,
         busy_threads: 1,
         run: 0,
-    });
+    }
+}
+
+#[test]
+fn delays_of_experiments_are_no_stacks_that_miss_their_callers() {
+    let mut profile = testing::profile(
+        "[truncated];[whyslow-agent.so] 20
+         main 380",
+    );
+    profile.meta.counters.cut_at_signal = 20;
+    assert!(ids(&Quality::of(&profile)).contains(&"cut-at-signal"));
+    profile.causal.experiments.push(an_experiment());
+    assert_eq!(ids(&Quality::of(&profile)), ["agent-time"]);
+}
+
+#[test]
+fn an_imported_file_of_experiments_is_not_blamed_for_having_no_samples() {
+    let mut profile = Profile::default();
+    profile.meta.imported_from = Some("coz".to_owned());
+    profile.causal.experiments.push(an_experiment());
     assert!(!ids(&Quality::of(&profile)).contains(&"no-samples"));
     profile.causal.experiments.clear();
     assert!(ids(&Quality::of(&profile)).contains(&"no-samples"));
