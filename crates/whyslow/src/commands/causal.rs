@@ -206,7 +206,12 @@ fn lock(director: &Mutex<Experimenter>) -> MutexGuard<'_, Experimenter> {
     director.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wish(args: &CausalArgs, points: Vec<NamedPoint>, with_callees: Vec<WholeFunction>, volume: Volume) -> Wish {
+fn wish(
+    args: &CausalArgs,
+    points: Vec<NamedPoint>,
+    with_callees: Vec<WholeFunction>,
+    volume: Volume,
+) -> Wish {
     let scope = match args.scope.as_str() {
         "own" => Scope::Own,
         "all" => Scope::All,
