@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use whyslow_agent_wire::causal::{
-    Board, MOST_ADDRESSES, MOST_POINTS, MOST_RANGES, NAME_LEN, Point, WHOLE, kind,
+    Board, MOST_ADDRESSES, MOST_POINTS, MOST_RANGES, MOST_THREADS, NAME_LEN, Point, WHOLE, kind,
 };
 use whyslow_agent_wire::purpose::Purpose as Kind;
 use whyslow_agent_wire::record::TICK_SHIFT;
@@ -27,8 +27,26 @@ pub struct Experiments {
     /// The first points: code.
     points: Vec<PointName>,
     subject: SubjectSlot,
+    on_start: OnStart,
     /// Other programs.
     others: u64,
+}
+
+/// What is done when the program has been loaded, before any of its own code runs. It waits meanwhile.
+#[derive(Clone)]
+pub struct OnStart(Arc<dyn Fn(&Subject) + Send + Sync>);
+
+impl OnStart {
+    /// Calls this function.
+    pub fn new(call: impl Fn(&Subject) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(call))
+    }
+}
+
+impl std::fmt::Debug for OnStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnStart")
+    }
 }
 
 /// Where the program is found once it has started.
@@ -40,6 +58,8 @@ pub struct Subject {
     area: Arc<Area>,
     /// The kernel's id of its process.
     pub pid: u32,
+    /// The id that the process itself sees: different in a container.
+    own_pid: u32,
 }
 
 /// The program runs at full speed if nobody was at work for so long.
@@ -48,8 +68,14 @@ const PATIENCE: Duration = Duration::from_millis(400);
 impl Experiments {
     /// Samples each thread with this period of its CPU time. `points` are code that is a progress point: the first points,
     /// in this order.
-    pub fn new(clock: Clock, period_ns: u64, points: Vec<PointName>, subject: SubjectSlot) -> Self {
-        Self { clock, period_ns, points, subject, others: 0 }
+    pub fn new(
+        clock: Clock,
+        period_ns: u64,
+        points: Vec<PointName>,
+        subject: SubjectSlot,
+        on_start: OnStart,
+    ) -> Self {
+        Self { clock, period_ns, points, subject, on_start, others: 0 }
     }
 
     /// The program, once it has started.
@@ -93,14 +119,16 @@ impl Purpose for Experiments {
     }
 
     fn program_added(&mut self, _slot: AreaSlot, program: &Watched) {
-        let pid = program.numbers.1;
+        let (own_pid, pid) = program.numbers;
         if self.lock().as_ref().is_some_and(|subject| subject.pid != pid) {
             self.others += 1;
             return;
         }
         if let Some(board) = program.area.causal() {
             board.period_ns.store(self.period_ns, Release);
-            *self.lock() = Some(Subject { area: Arc::clone(&program.area), pid });
+            let subject = Subject { area: Arc::clone(&program.area), pid, own_pid };
+            (self.on_start.0)(&subject);
+            *self.lock() = Some(subject);
         }
     }
 }
@@ -296,6 +324,16 @@ impl Subject {
         round.measured_from.store(start + warmup, Relaxed);
         board.renewed.store(start, Relaxed);
         board.round.store(number, Release);
+    }
+
+    /// The delays that the program's first thread has taken in a round, also after its exit. `None` if that thread ended
+    /// before.
+    pub fn taken_by_first_ns(&self, number: u64, clock: &Clock) -> Option<u64> {
+        let used = (self.board()?.threads_used.load(Relaxed) as usize).min(MOST_THREADS);
+        let mut threads = (0..used).filter_map(|thread| self.area.delayed_thread(thread));
+        let first = threads.find(|thread| thread.tid.load(Relaxed) == self.own_pid)?;
+        let is_in_round = first.round.load(Relaxed) == number;
+        Some(if is_in_round { clock.span_ns(first.delayed.load(Relaxed) >> TICK_SHIFT) } else { 0 })
     }
 
     /// Ends the running round.

@@ -46,7 +46,7 @@ pub use agent_host::{AgentHost, Finished};
 pub use area::{Area, RingWords};
 pub use areas::Watched;
 pub use causal::{
-    Experiments, InFlight, PointName, RoundPlan, RoundState, Subject, SubjectSlot, VisitsState,
+    Experiments, InFlight, OnStart, PointName, RoundPlan, RoundState, Subject, SubjectSlot, VisitsState,
 };
 pub use clock::Clock;
 pub use error::HostError;

@@ -45,14 +45,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use causal::{
-    CausalOptions, CodePoint, CodeRange, Conditions, Director, ModuleSamples, Outcome, PlannedExperiment,
-    PointRole, PointVisits, Reach, SeenPoint, SharedDirector, Step,
+    CausalOptions, CausalShared, CodePoint, CodeRange, Conditions, Director, HeldSignals, ModuleSamples,
+    Outcome, PlannedExperiment, PointCount, PointRole, PointVisits, Reach, SeenPoint, SharedDirector, Step,
+    WholeRun,
 };
 pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};
 pub use inherited::command as restored_command;
 pub use output::{Kept, Names, NewProfile, numbered_name};
 pub use recorder::{Control, Order, Progress, Recorder, Watch};
+pub use refusal::experiments_refused;
 pub use timing::{Input, RunEnd, Stopwatch, TimedCommand, TimedRun, Written};
 pub use trial::{Granted, Refused, Trial, trial};
 pub use whyslow_convert::call_names;

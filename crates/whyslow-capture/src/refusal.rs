@@ -8,7 +8,7 @@ use crate::chosen::Choice;
 use crate::perf::OpenError;
 use crate::ptrace_sampling::{self, Refusal};
 use crate::sampling::{self, SampleTarget};
-use crate::{Options, RecordError, Target};
+use crate::{Command, Options, RecordError, Target};
 
 /// The error for a refused recording.
 pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
@@ -34,6 +34,19 @@ pub(crate) fn explain(error: OpenError, target: &Target) -> RecordError {
         )),
         OpenError::Other(error) => RecordError::System { what: "perf events could not be opened", error },
     }
+}
+
+/// Why the threads of a program that whyslow starts cannot be sampled for experiments, and what to do.
+pub fn experiments_refused() -> Option<String> {
+    let own_process = SampleTarget::Processes(vec![std::process::id()]);
+    let cpus = whyslow_proc::machine::online_cpus();
+    let opened = sampling::open(&own_process, &cpus, &Options::default(), &Choice::default());
+    let error @ (OpenError::Denied(_) | OpenError::Unsupported(_)) = opened.err()? else { return None };
+    Some(format!(
+        "experiments delay threads by fractions of a millisecond, and need perf events for that: CPU timers expire at most 250 \
+         times a second. {}",
+        explain(error, &Target::Command(Command::default()))
+    ))
 }
 
 /// The note that says why perf events are not permitted, where another sampler takes over.

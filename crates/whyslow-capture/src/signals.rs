@@ -3,16 +3,23 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Signals that ask a program to end or to do something. Without a recorder, the program would receive them.
 const PASSED_ON: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Those that ask it to end.
+const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Blocks signals and receives them through a descriptor until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Signals {
     fd: OwnedFd,
     original: libc::sigset_t,
+    /// Set when a signal asks to end.
+    asked_to_end: Option<Arc<AtomicBool>>,
 }
 
 /// A signal that arrived.
@@ -52,8 +59,14 @@ impl Signals {
                 libc::pthread_sigmask(libc::SIG_SETMASK, &raw const original, std::ptr::null_mut());
                 return Err(error);
             }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), original })
+            Ok(Self { fd: OwnedFd::from_raw_fd(fd), original, asked_to_end: None })
         }
+    }
+
+    /// Sets this from now on when a signal asks to end, also one that arrives before the drop.
+    pub(crate) fn telling(mut self, asked_to_end: Option<Arc<AtomicBool>>) -> Self {
+        self.asked_to_end = asked_to_end;
+        self
     }
 
     /// Becomes readable when a signal has arrived.
@@ -73,6 +86,9 @@ impl Signals {
             return None;
         }
         let signal = info.ssi_signo.cast_signed();
+        if let (Some(asked), true) = (&self.asked_to_end, ENDS.contains(&signal)) {
+            asked.store(true, Ordering::Release);
+        }
         Some(match (signal, info.ssi_code) {
             (libc::SIGCHLD, _) => Received::Child,
             (_, libc::SI_KERNEL) => Received::FromTerminal(signal),

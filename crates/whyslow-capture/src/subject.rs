@@ -83,7 +83,7 @@ fn has_ended(pid: u32, watch: Option<&OwnedFd>) -> bool {
 
 impl Target {
     /// The program to start.
-    pub(crate) fn command(&self) -> Option<&Command> {
+    pub fn command(&self) -> Option<&Command> {
         match self {
             Self::Command(command) => Some(command),
             Self::System { while_runs } => while_runs.as_ref(),

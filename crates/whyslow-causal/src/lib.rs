@@ -6,6 +6,7 @@
 //! estimate   what the experiments say: a curve with intervals and a verdict, per progress point and target
 //! observe    experiments as differences to the baselines around them; load and outliers
 //! interval   robust intervals of those differences
+//! suggest    which functions are good progress points
 //! words      what a row says, in one sentence
 //! ```
 //! An *effect* is the share of the time per visit of a progress point that a speed-up saves: 0.11 means that
@@ -15,6 +16,7 @@ mod estimate;
 mod interval;
 mod observe;
 pub mod schedule;
+pub mod suggest;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod words;

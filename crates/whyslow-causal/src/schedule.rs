@@ -19,6 +19,11 @@ pub const SPEEDUPS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 /// A target is looked at after these numbers of blocks, then after half as many again.
 const FIRST_LOOK: usize = 3;
 
+/// How many experiments, with baselines, decide this many targets at the earliest.
+pub fn least_experiments(targets: usize) -> usize {
+    2 * FIRST_LOOK * (SPEEDUPS.len() * targets + 1) + 1
+}
+
 /// The next experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Next {
@@ -225,6 +230,14 @@ mod tests {
         assert_eq!(first.0, expected(0.25));
         assert_eq!(second.0, expected(0.5), "the placebo takes turns");
         assert_ne!(first.1, second.1, "shuffled");
+    }
+
+    #[test]
+    fn no_target_is_decided_before_the_least_number_of_experiments() {
+        let mut schedule = Schedule::new(PLACEBO, [TargetId(1), TargetId(2)], 2, 1);
+        block(&mut schedule, least_experiments(2) - 1);
+        // The first look is before the first experiment of the fourth block.
+        assert_eq!((schedule.blocks, schedule.block.len(), least_experiments(1)), (3, 0, 31));
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod watch;
 
 pub use maps::{Mapping, MappingKind};
 pub use memory::read_memory;
-pub use watch::{has_ended, send_signal, watch};
+pub use watch::{ends_within, has_ended, send_signal, watch};
 
 /// The suffix that the kernel adds to the name of an unlinked file.
 pub const DELETED: &str = " (deleted)";

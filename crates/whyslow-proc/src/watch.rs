@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -24,9 +25,14 @@ pub fn watch(pid: u32) -> io::Result<Option<OwnedFd>> {
 
 /// Whether a watched process has exited.
 pub fn has_ended(process: impl AsFd) -> bool {
+    ends_within(process, Duration::ZERO)
+}
+
+/// Waits for so long, or until a watched process has exited. Returns whether it has.
+pub fn ends_within(process: impl AsFd, time: Duration) -> bool {
     let mut asked = [PollFd::new(&process, PollFlags::IN)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut asked, Some(&at_once)).is_ok() && !asked[0].revents().is_empty()
+    let (tv_sec, tv_nsec) = (time.as_secs() as i64, i64::from(time.subsec_nanos()));
+    poll(&mut asked, Some(&Timespec { tv_sec, tv_nsec })).is_ok() && !asked[0].revents().is_empty()
 }
 
 /// Sends a signal. A process that has already exited is not an error.

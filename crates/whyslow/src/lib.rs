@@ -17,6 +17,7 @@ mod exports;
 mod failure;
 mod filters;
 mod importing;
+mod input;
 mod metric;
 mod open;
 mod other_kind;

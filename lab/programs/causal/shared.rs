@@ -1,14 +1,15 @@
 //! What the programs for causal profiling share: arguments that change the work of functions, progress points, and the
 //! counters of coz.
 //!
-//! Arguments: `[--units N] [--seconds S] [--us N] [--scale FUNCTION=FACTOR]…`. A program ends after N units of progress, or at the
-//! first unit after S seconds. FACTOR multiplies the work of a function: `--scale parse=0.75` makes `parse` 25 % faster.
+//! Arguments: `[--units N] [--seconds S] [--us N] [--scale FUNCTION=FACTOR]… [--counters no]`. A program ends after N units of
+//! progress, or at the first unit after S seconds. FACTOR multiplies the work of a function: `--scale parse=0.75` makes
+//! `parse` 25 % faster. With `--counters no` there is no progress point.
 //!
 //! At the end it prints `units N`, `ns_per_unit N` (wall time) and `units_per_second X`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Microseconds of CPU time take about this many steps each, at 3.6 GHz.
@@ -66,6 +67,7 @@ impl Plan {
                     plan.units = u64::MAX;
                     plan.time = Duration::from_secs_f64(value.parse().expect("seconds"));
                 }
+                "--counters" => USES_COUNTERS.store(value != "no", Ordering::Relaxed),
                 "--scale" => {
                     let (function, factor) = value.split_once('=').expect("FUNCTION=FACTOR");
                     assert!(functions.contains(&function), "{function} is none of {functions:?}");
@@ -121,6 +123,7 @@ impl Work {
     }
 }
 
+static USES_COUNTERS: AtomicBool = AtomicBool::new(true);
 static UNITS: AtomicU64 = AtomicU64::new(0);
 
 /// One unit of progress is done. Returns how many are done.
@@ -177,6 +180,9 @@ impl Counter {
     }
 
     fn find(&self) -> Option<&'static Shared> {
+        if !USES_COUNTERS.load(Ordering::Relaxed) {
+            return None;
+        }
         const DEFAULT: *mut c_void = std::ptr::null_mut();
         // SAFETY: dlsym takes a zero-terminated name, and returns null or the address of the symbol.
         let function = unsafe { dlsym(DEFAULT, c"_coz_get_counter".as_ptr()) };

@@ -129,7 +129,7 @@ fn fix(of: &CausalNote) -> Option<String> {
         }
         CausalNote::CausalCoarseTimers { .. } => "allow perf events: `whyslow doctor` says how",
         CausalNote::CausalWholeRuns { .. } => {
-            "name a function that runs once per request or item: --progress FUNCTION"
+            "name a function that runs once per request or item: --progress FUNCTION; `whyslow causal --suggest` proposes some"
         }
         CausalNote::CausalUnvisited { .. } => "choose a function that the program calls again and again",
         CausalNote::CausalCostlyPoint { .. } => {

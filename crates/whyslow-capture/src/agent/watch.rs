@@ -18,6 +18,7 @@ use whyslow_proc::Mapping;
 use whyslow_profile::Meta;
 
 use super::arrivals::Arrivals;
+use crate::causal::RunSlot;
 use crate::heap::{Inspector, Snapshots};
 use crate::launch::{Running, Suspended};
 use crate::{CausalOptions, HeapOptions, RecordError, Target};
@@ -53,6 +54,7 @@ impl Wanted {
         clock: Clock,
         snapshots: &Arc<Snapshots>,
         subject: &SubjectSlot,
+        whole_run: &RunSlot,
     ) -> Vec<Box<dyn Purpose>> {
         let mut purposes: Vec<Box<dyn Purpose>> = Vec::new();
         if let Some(options) = &self.heap {
@@ -65,7 +67,8 @@ impl Wanted {
         purposes.extend(self.cpu_period_ns.map(|period| Box::new(Samples::new(period)) as _));
         purposes.extend(self.causal.as_ref().map(|options| {
             let period_ns = options.period.as_nanos() as u64;
-            Box::new(Experiments::new(clock, period_ns, options.point_names(), Arc::clone(subject))) as _
+            let (subject, on_start) = (Arc::clone(subject), whole_run.on_start(options, clock));
+            Box::new(Experiments::new(clock, period_ns, options.point_names(), subject, on_start)) as _
         }));
         purposes
     }
@@ -98,6 +101,8 @@ pub(crate) struct AgentWatch {
     arrivals: Arc<Arrivals>,
     /// The program that is experimented on.
     subject: SubjectSlot,
+    /// Its run, if that is one experiment.
+    whole_run: RunSlot,
     wanted: Wanted,
     /// The program to start.
     program: String,
@@ -128,14 +133,15 @@ impl AgentWatch {
         }
         let snapshots = Arc::new(Snapshots::default());
         let arrivals = Arc::new(Arrivals::default());
-        let subject = SubjectSlot::default();
+        let (subject, whole_run) = (SubjectSlot::default(), RunSlot::default());
         let clock = Clock::start();
         let planner = planner(&wanted, &arrivals);
-        let host =
-            AgentHost::start(clock, wanted.agent(), planner, wanted.purposes(clock, &snapshots, &subject))
-                .map_err(|error| RecordError::Refused(error.to_string()))?;
+        let purposes = wanted.purposes(clock, &snapshots, &subject, &whole_run);
+        let host = AgentHost::start(clock, wanted.agent(), planner, purposes)
+            .map_err(|error| RecordError::Refused(error.to_string()))?;
         let program = command.program.to_string_lossy().into_owned();
-        Ok(Self { host, snapshots, arrivals, subject, wanted, program, inject: entry == Entry::Inject })
+        let inject = entry == Entry::Inject;
+        Ok(Self { host, snapshots, arrivals, subject, whole_run, wanted, program, inject })
     }
 
     /// The environment variables that the program needs.
@@ -191,6 +197,11 @@ impl AgentWatch {
     /// Where the program that is experimented on is found.
     pub(crate) fn subject(&self) -> SubjectSlot {
         Arc::clone(&self.subject)
+    }
+
+    /// Where its run is found, if that is one experiment.
+    pub(crate) fn whole_run(&self) -> RunSlot {
+        self.whole_run.clone()
     }
 
     /// Samples per second of a thread's CPU time; `None` if the agent does not sample.

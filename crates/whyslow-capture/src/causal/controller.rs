@@ -6,15 +6,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use whyslow_agent_host::{Clock, InFlight, RoundPlan, RoundState, Subject, SubjectSlot};
-use whyslow_agent_wire::causal::{kind, reach};
+use whyslow_agent_host::{Clock, InFlight, PointName, RoundPlan, RoundState, Subject, SubjectSlot};
+use whyslow_agent_wire::causal::kind;
 use whyslow_numbers::ClockNs;
 use whyslow_proc::{now, process};
 
 use super::load::{Change, Load};
-use super::modules::Modules;
+use super::run::{Begun, RunSlot};
 use super::{
-    CausalOptions, Director, Outcome, PlannedExperiment, PointVisits, Reach, SeenPoint, SharedDirector, Step,
+    CausalOptions, CausalShared, Director, Outcome, PlannedExperiment, PointCount, PointVisits, SeenPoint,
+    SharedDirector, Step,
 };
 
 /// The part of an experiment that is not measured.
@@ -37,17 +38,21 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Starts it. It waits for the program.
-    pub(crate) fn start(subject: SubjectSlot, options: &CausalOptions) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        subject: SubjectSlot,
+        whole_run: RunSlot,
+        options: &CausalOptions,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let work = Work {
             subject,
+            whole_run,
+            shared: options.shared.clone(),
             director: Arc::clone(&options.director),
             ends_program: options.ends_program,
             stop: Arc::clone(&stop),
             clock: Clock::start(),
-            modules: Modules::default(),
             load: Load::default(),
-            is_begun: false,
             number: 0,
             sampled: 0,
         };
@@ -71,17 +76,25 @@ impl Drop for Controller {
     }
 }
 
+/// What is experimented on.
+enum Found {
+    /// A running program.
+    Running(Subject),
+    /// A run that is one experiment.
+    WholeRun(Begun),
+}
+
 struct Work {
     subject: SubjectSlot,
+    /// The run, if it is one experiment.
+    whole_run: RunSlot,
+    shared: CausalShared,
     director: SharedDirector,
     /// Whether the program ends with the experiments.
     ends_program: bool,
     stop: Arc<AtomicBool>,
     clock: Clock,
-    modules: Modules,
     load: Load,
-    /// Whether the program was seen.
-    is_begun: bool,
     /// The number of the last round.
     number: u64,
     /// The number of the next sample.
@@ -90,36 +103,62 @@ struct Work {
 
 impl Work {
     fn run(mut self) {
-        while let Some(subject) = self.wait_for_subject() {
+        while let Some(found) = self.wait_for_program() {
+            let subject = match found {
+                Found::Running(subject) => subject,
+                Found::WholeRun(begun) => {
+                    self.whole_run(&begun);
+                    break;
+                }
+            };
             let step = self.director().next();
             match step {
                 Step::Watch(length) => {
                     self.sleep(&subject, length);
-                    self.show_samples(&subject);
+                    self.show(&subject);
                 }
                 Step::Try(trial) => {
                     let outcome = self.experiment(&subject, &trial);
-                    self.show_samples(&subject);
+                    self.show(&subject);
                     self.director().ended(outcome);
                 }
                 Step::Stop => break,
             }
         }
-        let subject = self.subject.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(subject) = subject else { return };
+        let Some(subject) = self.subject() else { return };
         subject.end();
+        // A program that ended at once was never seen running.
+        self.show(&subject);
         if self.ends_program && !self.is_stopped() {
             self.end_program(&subject);
         }
     }
 
-    /// Asks the program to end, and after a while makes it.
+    /// Waits for the end of a run that is one experiment.
+    fn whole_run(&mut self, begun: &Begun) {
+        let Some(subject) = self.subject() else { return };
+        let goes_on = || {
+            self.subject().iter().for_each(Subject::renew);
+            self.goes_on()
+        };
+        let ended = begun.wait(subject.pid, goes_on);
+        let Some(subject) = self.subject() else { return };
+        self.clock.adjust();
+        let outcome = ended.map(|ended| ended.outcome(&subject, &self.clock));
+        self.director().ended(outcome);
+    }
+
+    /// Asks the program to end, and after a while makes it. Ctrl-C has reached it already.
     fn end_program(&self, subject: &Subject) {
-        for signal in [Signal::TERM, Signal::KILL] {
+        let has_got_one = self.shared.is_interrupted();
+        let signals = [None, Some(Signal::TERM), Some(Signal::KILL)];
+        for signal in signals.into_iter().skip(usize::from(!has_got_one)) {
             let pid = i32::try_from(subject.pid).ok().and_then(Pid::from_raw);
             let Some(pid) = pid.filter(|_| process::runs(subject.pid)) else { return };
-            // It may have ended by itself in the meantime.
-            let _ = kill_process(pid, signal);
+            if let Some(signal) = signal {
+                // It may have ended by itself in the meantime.
+                let _ = kill_process(pid, signal);
+            }
             let until = now().plus(GRACE.as_nanos() as u64);
             while now() < until && !self.is_stopped() && process::runs(subject.pid) {
                 std::thread::sleep(START_EVERY);
@@ -138,23 +177,34 @@ impl Work {
         self.stop.load(Ordering::Acquire)
     }
 
+    /// Whether there may be another experiment.
+    fn goes_on(&self) -> bool {
+        !self.is_stopped() && !self.shared.is_interrupted()
+    }
+
+    fn subject(&self) -> Option<Subject> {
+        self.subject.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The running program. `None` if the recording is over. The program may have executed another one.
-    fn wait_for_subject(&mut self) -> Option<Subject> {
+    fn wait_for_program(&self) -> Option<Found> {
+        let mut wait = Duration::ZERO;
         loop {
-            if self.is_stopped() {
+            if let Some(begun) = self.whole_run.take(wait) {
+                return Some(Found::WholeRun(begun));
+            }
+            if !self.goes_on() {
                 return None;
             }
-            let subject = self.subject.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if let Some(subject) = subject.filter(Subject::has_begun) {
+            if let Some(subject) = self.subject().filter(Subject::has_begun) {
                 subject.renew();
                 if process::runs(subject.pid) {
-                    if !std::mem::replace(&mut self.is_begun, true) {
-                        self.modules.read(subject.pid);
-                    }
-                    return Some(subject);
+                    // A whole run begins before the agent does.
+                    let begun = self.whole_run.take(Duration::ZERO);
+                    return Some(begun.map_or(Found::Running(subject), Found::WholeRun));
                 }
             }
-            std::thread::sleep(START_EVERY);
+            wait = START_EVERY;
         }
     }
 
@@ -163,7 +213,7 @@ impl Work {
         let end = now().plus(length.as_nanos() as u64);
         loop {
             let left = Duration::from_nanos(end.since(now()));
-            if left.is_zero() || self.is_stopped() {
+            if left.is_zero() || !self.goes_on() {
                 return;
             }
             std::thread::sleep(left.min(RENEW_EVERY));
@@ -171,24 +221,29 @@ impl Work {
         }
     }
 
-    fn show_samples(&mut self, subject: &Subject) {
+    /// Shows the director what was sampled and visited.
+    fn show(&mut self, subject: &Subject) {
         let addresses = subject.addresses(&mut self.sampled);
-        self.modules.read(subject.pid);
-        let by_module = self.modules.by_module(&addresses);
-        self.director().sampled(&by_module);
+        let mut modules = self.shared.modules();
+        modules.read(subject.pid);
+        let by_module = modules.by_module(&addresses);
+        drop(modules);
+        let is_known = |point: &PointName| point.kind != kind::NONE;
+        let points = subject.points().into_iter().filter(is_known);
+        let points: Vec<PointCount> =
+            points.map(|point| PointCount { name: point.name, count: point.count }).collect();
+        let mut director = self.director();
+        director.sampled(&by_module);
+        director.visited(&points);
     }
 
     fn experiment(&mut self, subject: &Subject, trial: &PlannedExperiment) -> Option<Outcome> {
         self.clock.adjust();
         self.number += 1;
         let warmup = trial.length.mul_f64(WARMUP);
-        let ranges = self.modules.placed(&trial.ranges);
+        let ranges = self.shared.modules().placed(&trial.ranges);
         subject.set_period(trial.period.as_nanos() as u64);
-        let reach = match trial.reach {
-            Reach::Own => reach::OWN,
-            Reach::Callees => reach::CALLEES,
-            Reach::OwnAtCost => reach::OWN_AT_COST,
-        };
+        let reach = trial.reach.on_wire();
         let plan = RoundPlan { ranges: &ranges, reach, speedup: trial.speedup, warmup };
         subject.begin(self.number, &plan, &self.clock);
         self.sleep(subject, warmup);
@@ -196,7 +251,7 @@ impl Work {
         let latencies = self.measure(subject, trial.length - warmup);
         let to = Moment::read(self, subject);
         subject.end();
-        let is_whole = process::runs(subject.pid) && !self.is_stopped();
+        let is_whole = process::runs(subject.pid) && self.goes_on();
         is_whole.then(|| outcome(subject, &from, &to, &latencies))
     }
 
@@ -216,7 +271,7 @@ impl Work {
         }
         let mut before = now();
         let end = before.plus(length.as_nanos() as u64);
-        while before < end && !self.is_stopped() {
+        while before < end && self.goes_on() {
             std::thread::sleep(LOOK_EVERY);
             subject.renew();
             let time = now();

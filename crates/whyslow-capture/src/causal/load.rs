@@ -62,6 +62,16 @@ impl Load {
 }
 
 impl Change {
+    /// Adds a later change. The threads are not told apart any more.
+    pub(super) fn add(&mut self, later: &Self) {
+        self.queued_ns += later.queued_ns;
+        self.machine_ns = match self.ran_ns.is_empty() {
+            true => later.machine_ns,
+            false => self.machine_ns.zip(later.machine_ns).map(|(sum, more)| sum + more),
+        };
+        self.ran_ns.extend(&later.ran_ns);
+    }
+
     /// How long the threads queued for a CPU that other programs used.
     pub(super) fn queued_behind_others_ns(&self) -> u64 {
         let Some(machine_ns) = self.machine_ns else { return self.queued_ns };
@@ -82,6 +92,18 @@ mod tests {
     fn a_thread_is_busy_if_it_runs_for_more_than_half_of_the_time() {
         let change = Change { ran_ns: vec![10, 51, 100], ..Change::default() };
         assert_eq!(change.busy(100), 2);
+    }
+
+    #[test]
+    fn changes_add_up() {
+        let mut all = Change::default();
+        for (queued_ns, machine_ns) in [(150, Some(210)), (150, Some(190)), (10, None)] {
+            all.add(&Change { queued_ns, ran_ns: vec![100, 100], machine_ns });
+        }
+        assert_eq!((all.queued_ns, all.ran_ns.iter().sum::<u64>(), all.machine_ns), (310, 600, None));
+        let mut alone = Change::default();
+        alone.add(&Change { queued_ns: 150, ran_ns: vec![200], machine_ns: Some(205) });
+        assert_eq!(alone.queued_behind_others_ns(), 5);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! controller   the thread: warm-up, samples, one experiment after the other
+//! run          a whole run as one experiment
 //! modules      addresses of the running program ↔ addresses in its files
 //! load         how long the program's threads ran and queued
 //! part         the rows and notes at the end
@@ -12,6 +13,8 @@ mod controller;
 mod load;
 mod modules;
 mod part;
+mod run;
+mod shared;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -19,13 +22,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use whyslow_agent_host::PointName;
-use whyslow_agent_wire::causal::kind;
+use whyslow_agent_wire::causal::{kind, reach};
 use whyslow_inject::PointPlace;
 use whyslow_numbers::{ClockNs, Start};
-use whyslow_profile::{Builder, Note};
+use whyslow_profile::{Builder, ExitStatus, Note};
 
 pub(crate) use self::controller::Controller;
 pub(crate) use self::part::CausalPart;
+pub(crate) use self::run::RunSlot;
+pub use self::shared::{CausalShared, HeldSignals};
 
 /// Who chooses experiments, shared with the one who asks for the recording.
 pub type SharedDirector = Arc<Mutex<dyn Director>>;
@@ -41,6 +46,8 @@ pub struct CausalOptions {
     pub points: Vec<CodePoint>,
     /// Whether to end the program when there are no more experiments.
     pub ends_program: bool,
+    /// What the recordings of a program that is started again share.
+    pub shared: CausalShared,
 }
 
 impl CausalOptions {
@@ -137,6 +144,17 @@ pub enum Reach {
     OwnAtCost,
 }
 
+impl Reach {
+    /// Its number on the wire.
+    pub(crate) fn on_wire(self) -> u32 {
+        match self {
+            Self::Own => reach::OWN,
+            Self::Callees => reach::CALLEES,
+            Self::OwnAtCost => reach::OWN_AT_COST,
+        }
+    }
+}
+
 /// An experiment to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedExperiment {
@@ -150,6 +168,21 @@ pub struct PlannedExperiment {
     pub length: Duration,
     /// CPU time between two samples of a thread.
     pub period: Duration,
+}
+
+/// A whole run as one experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WholeRun {
+    /// The target's code: sorted, without overlap.
+    pub ranges: Vec<CodeRange>,
+    /// What else belongs to it.
+    pub reach: Reach,
+    /// The share of its time by which it is faster.
+    pub speedup: f64,
+    /// CPU time between two samples of a thread.
+    pub period: Duration,
+    /// When it takes longer, it is ended.
+    pub longest: Duration,
 }
 
 /// What happened in an experiment, after its warm-up.
@@ -201,7 +234,16 @@ pub struct SeenPoint {
     pub is_latency: bool,
 }
 
-/// What became of the agent in the program.
+/// How often a progress point was visited since the program started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PointCount {
+    /// Its name.
+    pub name: String,
+    /// The number of visits.
+    pub count: u64,
+}
+
+/// What became of the program, and of the agent in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// Whether the agent got into the program.
@@ -218,12 +260,21 @@ pub struct Conditions {
     pub looks: (u64, u64),
     /// Whether it has forbidden itself system calls.
     pub confined: bool,
+    /// How it ended; `None` if it still runs.
+    pub exit: Option<ExitStatus>,
 }
 
 /// Chooses experiments. Called by a thread of the recorder.
 pub trait Director: Debug + Send {
     /// New samples of the program, by module. Later calls keep the order of the modules.
     fn sampled(&mut self, modules: &[ModuleSamples]);
+
+    /// The progress points so far, after each step.
+    fn visited(&mut self, points: &[PointCount]);
+
+    /// A program has been loaded, and none of its own code has run: the experiment, if its whole run is one. Asked again
+    /// when it executes another program. There are no other steps in such a run, and `ended` tells what happened.
+    fn whole_run(&mut self) -> Option<WholeRun>;
 
     /// What to do next.
     fn next(&mut self) -> Step;

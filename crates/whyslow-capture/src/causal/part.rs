@@ -24,7 +24,7 @@ impl CausalPart {
 
     fn look(&mut self, experiments: &Experiments) {
         let Some(subject) = experiments.subject() else { return };
-        let Conditions { has_begun, confined, .. } = self.conditions;
+        let Conditions { has_begun, confined, exit, .. } = self.conditions;
         self.conditions = Conditions {
             has_begun: has_begun || subject.has_begun(),
             unsampled: subject.unsampled(),
@@ -33,6 +33,7 @@ impl CausalPart {
             others: experiments.others(),
             looks: subject.looks(),
             confined: confined || subject.is_confined(),
+            exit,
         };
     }
 }
@@ -45,6 +46,7 @@ impl AgentPart for CausalPart {
     fn finish(mut self: Box<Self>, finished: &Finished, ending: &mut Ending<'_>) {
         self.controller.stop();
         finished.with(|experiments: &mut Experiments, _| self.look(experiments));
+        self.conditions.exit = ending.meta.exit;
         let mut director = self.director.lock().unwrap_or_else(PoisonError::into_inner);
         let start = ending.converter.start();
         let notes = director.finish(&self.conditions, start, ending.converter.rows_mut());

@@ -55,6 +55,7 @@ pub(crate) fn record(
     let (output_file, file) = NewProfile::create(output, options.names)?;
     let signals =
         Signals::new().map_err(|error| RecordError::System { what: "signals could not be set up", error })?;
+    let signals = signals.telling(options.causal.as_ref().map(|causal| causal.shared.interrupted()));
     let begun = SystemTime::now();
     let started = begin(target, options, &cpus, &requests)?;
     let kernel_base = started.cpu.kernel_base();

@@ -85,7 +85,7 @@ pub(super) fn sources(
         let timer = cpu_time.map(|metric| Box::new(TimerSource::new(metric, agent.arrivals())) as _);
         let heap = options.heap.as_ref().map(|_| Box::new(HeapRecording) as Box<dyn AgentPart>);
         let causal = options.causal.as_ref().and_then(|options| {
-            let controller = Controller::start(agent.subject(), options).ok()?;
+            let controller = Controller::start(agent.subject(), agent.whole_run(), options).ok()?;
             let director = Arc::clone(&options.director);
             Some(Box::new(CausalPart::new(controller, director)) as Box<dyn AgentPart>)
         });

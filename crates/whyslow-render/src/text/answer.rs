@@ -12,6 +12,7 @@ use super::lines::line_table;
 use super::locks::lock_table;
 use super::own::{hot_line_table, own_table};
 use super::parallelism::level_table;
+use super::quality::experiment_lines;
 use super::spans::span_table;
 use super::syscalls::syscall_table;
 use super::tasks::task_table;
@@ -35,6 +36,7 @@ pub fn answer(answer: &Answer<'_>, width: usize, full_names: bool) -> String {
     let text = body(answer, page);
     match answer.body {
         Body::Summary(_) | Body::Heap(_) | Body::Quality { .. } => text,
+        Body::Causal(_) => format!("{}{text}", experiment_lines(&answer.quality, page)),
         _ => format!("{}\n{text}", verdict_lines(&answer.quality, page)),
     }
 }

@@ -32,7 +32,7 @@ pub fn causal(found: &Estimates, profile: &Profile, limit: usize, page: Page) ->
     push_wrapped(&mut out, PLAIN, &intro(profile), page.width);
     if found.points.is_empty() {
         let text = "no answer: no progress point was visited; try: --progress FUNCTION, a function that runs once per request \
-                    or item, or the macros of the crate coz";
+                    or item; whyslow causal --suggest -- PROGRAM proposes some";
         push_wrapped(&mut out, severity_style(Severity::Warning), text, page.width);
     }
     for point in &found.points {
@@ -65,7 +65,9 @@ fn intro(profile: &Profile) -> String {
 fn point_text(out: &mut String, found: &PointEstimates, profile: &Profile, limit: usize, page: Page) {
     let point = &profile.causal.points[found.point.index()];
     let mut text = match point.kind {
-        PointKind::WholeRun => "progress: whole runs".to_owned(),
+        PointKind::WholeRun => {
+            "progress: whole runs: there is no progress point, so each run was one experiment".to_owned()
+        }
         kind => {
             let visits = number_of(found.visits, "visit", "visits");
             format!("progress: {} ({}, {visits})", clean(profile.text(point.name)), kind.label())

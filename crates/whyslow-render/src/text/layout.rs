@@ -32,6 +32,12 @@ impl Page {
     /// Narrower pages are laid out for this width and wrap.
     const NARROWEST: usize = 60;
 
+    /// A page that is not about a profile.
+    pub fn of_width(width: usize) -> Self {
+        let (metric, unit) = (MetricId(0), Unit::Nanoseconds);
+        Self { width: width.max(Self::NARROWEST), metric, unit, counted: false, full_names: false }
+    }
+
     /// Creates a page for one metric of a profile.
     pub fn new(profile: &Profile, metric: MetricId, width: usize) -> Self {
         let unit = profile.metrics.get(metric.index()).map_or(Unit::Nanoseconds, |metric| metric.unit);

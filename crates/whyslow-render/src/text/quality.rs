@@ -2,7 +2,7 @@
 
 use whyslow_analyze::{HeapQuality, Quality, WaitQuality};
 use whyslow_profile::{KernelView, Sampling, Trigger};
-use whyslow_words::{Fact, Severity};
+use whyslow_words::{About, Fact, Severity};
 
 use super::layout::{PLAIN, Page, grade_style, left, number_of, push_line, push_titled, styled, wrap};
 use super::remark::{push_remark, remark_lines};
@@ -159,6 +159,16 @@ pub fn verdict_lines(quality: &Quality, page: Page) -> String {
     push_line(&mut out, &headline(quality));
     for (severity, words) in problems(quality) {
         push_remark(&mut out, severity, &words, page.width);
+    }
+    out
+}
+
+/// The problems of experiments. The samples beside them only draw the flame graph.
+pub(super) fn experiment_lines(quality: &Quality, page: Page) -> String {
+    let mut out = String::new();
+    let remarks = quality.warnings.iter().map(Fact::remark);
+    for remark in remarks.filter(|of| of.about == About::Experiments && of.severity > Severity::Note) {
+        push_remark(&mut out, remark.severity, &clean(&remark.text), page.width);
     }
     out
 }

@@ -9,6 +9,9 @@ use whyslow_profile::{Causal, CausalPoint, CausalTarget, Experiment, PointKind, 
 use super::points::NamedPoint;
 use super::targets::Target;
 
+/// The name of the point of whole runs.
+const WHOLE_RUN: &str = "whole run";
+
 /// The tables.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
@@ -42,8 +45,13 @@ impl Tables {
         TargetId::from(self.rows.targets.len() - 1)
     }
 
+    /// Keeps the first targets, before there are experiments.
+    pub(crate) fn keep_targets(&mut self, count: usize) {
+        self.rows.targets.truncate(count);
+    }
+
     /// Adds a target that is never hit.
-    pub(crate) fn placebo(&mut self) -> TargetId {
+    pub(crate) fn placebo(&mut self) {
         let function = self.text("placebo");
         self.rows.targets.push(CausalTarget {
             kind: TargetKind::Placebo,
@@ -53,7 +61,6 @@ impl Tables {
             share: 0.0,
             samples: 0,
         });
-        TargetId::from(self.rows.targets.len() - 1)
     }
 
     /// Fills in the shares of functions with all that they call: only their experiments have seen them.
@@ -71,13 +78,16 @@ impl Tables {
     /// The point with this name and kind.
     fn point(&mut self, seen: &SeenPoint) -> PointId {
         let kind = if seen.is_latency { PointKind::Latency } else { PointKind::Throughput };
-        let name = self.text(&seen.name);
+        self.point_of(kind, &seen.name)
+    }
+
+    fn point_of(&mut self, kind: PointKind, text: &str) -> PointId {
+        let name = self.text(text);
         let is_it = |point: &CausalPoint| point.name == name && point.kind == kind;
         if let Some(known) = self.rows.points.iter().position(is_it) {
             return PointId::from(known);
         }
-        let source =
-            self.sources.iter().find(|(name, _)| *name == seen.name).map(|(_, source)| source.clone());
+        let source = self.sources.iter().find(|(name, _)| name == text).map(|(_, source)| source.clone());
         let (file, line) = source.map_or((None, 0), |(file, line)| (Some(self.text(&file)), line));
         self.rows.points.push(CausalPoint { kind, name, file, line });
         PointId::from(self.rows.points.len() - 1)
@@ -123,6 +133,23 @@ impl Tables {
                 in_flight_ns: seen.in_flight_ns,
             });
         }
+    }
+
+    /// Adds a whole run as an experiment.
+    pub(crate) fn whole_run(&mut self, target: Option<TargetId>, speedup: f64, run: u32, outcome: &Outcome) {
+        let point = self.point_of(PointKind::WholeRun, WHOLE_RUN);
+        self.experiment(target, speedup, run, outcome);
+        let experiment = ExperimentId::from(self.rows.experiments.len() - 1);
+        let (count, arrivals) = (1, 1);
+        self.rows.visits.push(Visits {
+            experiment,
+            point,
+            count,
+            first_ns: 0,
+            last_ns: 0,
+            arrivals,
+            in_flight_ns: 0,
+        });
     }
 
     /// The name of a point.

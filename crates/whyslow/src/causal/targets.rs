@@ -1,11 +1,12 @@
 //! What experiments speed up: lines and functions of the user's code, chosen by samples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use whyslow_capture::{CodeRange, ModuleSamples};
 use whyslow_profile::TargetKind;
 use whyslow_symbols::{FunctionCode, LineCode, Scope, SourceLine, own_lines};
+use whyslow_words::nearest;
 
 /// What the user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,11 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// Whether the user names targets, so that samples do not choose them.
+    pub(crate) fn is_by_name(&self) -> bool {
+        !(self.lines.is_empty() && self.functions.is_empty() && self.with_callees.is_empty())
+    }
+
     /// The scope as the user wrote it.
     pub(crate) fn scope_name(&self) -> String {
         match &self.scope {
@@ -93,21 +99,35 @@ impl Sampled {
 
 /// Lines with a smaller share of the samples are no targets unless they are asked for.
 const SMALLEST_SHARE: f64 = 0.02;
+/// How many near lines are named.
+const MOST_NEAR: usize = 3;
 /// The most lines that are chosen by samples.
 const MOST_LINES: usize = 8;
 
-/// The targets, and how many samples were in the scope.
-pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> (Vec<Target>, u64) {
+/// What was chosen.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    /// The targets.
+    pub(crate) targets: Vec<Target>,
+    /// How many samples were in the scope.
+    pub(crate) in_scope: u64,
+    /// Functions and lines that the user names and that were not sampled, each with names that are near.
+    pub(crate) missing: Vec<(String, Vec<String>)>,
+}
+
+/// Chooses targets by the samples so far.
+pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> Choice {
     let lines = sampled.lines(&wanted.scope);
     let in_scope = lines.iter().map(|(_, line)| line.samples).sum();
     let total = sampled.total.max(1) as f64;
+    let by_name = wanted.is_by_name();
     let mut targets: Vec<Target> =
         wanted.functions.iter().filter_map(|name| function(name, &lines, total)).collect();
     targets.extend(wanted.with_callees.iter().filter_map(|whole| whole_function(whole, sampled)));
-    let by_name = !(wanted.lines.is_empty() && wanted.functions.is_empty() && wanted.with_callees.is_empty());
-    let is_wanted = |line: &SourceLine| {
-        wanted.lines.iter().any(|(file, number)| line.line == *number && ends_with_path(&line.file, file))
+    let is_line = |line: &SourceLine, (file, number): &(String, u32)| {
+        line.line == *number && ends_with_path(&line.file, file)
     };
+    let is_wanted = |line: &SourceLine| wanted.lines.iter().any(|wanted| is_line(line, wanted));
     let chosen = lines.iter().filter(|(_, line)| match by_name {
         true => is_wanted(&line.line),
         false => line.samples as f64 / total >= SMALLEST_SHARE,
@@ -122,7 +142,33 @@ pub(crate) fn choose(sampled: &Sampled, wanted: &Wanted) -> (Vec<Target>, u64) {
     if targets.is_empty() && !by_name {
         targets = hot_functions(&lines, total);
     }
-    (targets, in_scope)
+    let functions = wanted.functions.iter().filter(|name| function(name, &lines, total).is_none());
+    let functions = functions.map(|name| (format!("--function {name}"), near_functions(name, &lines)));
+    let missing = wanted.lines.iter().filter(|of| !lines.iter().any(|(_, line)| is_line(&line.line, of)));
+    let missing =
+        missing.map(|(file, number)| (format!("--line {file}:{number}"), near_lines(file, *number, &lines)));
+    let missing = functions.chain(missing).collect();
+    Choice { targets, in_scope, missing }
+}
+
+/// Sampled functions with a name like this.
+fn near_functions(name: &str, lines: &[(usize, LineCode)]) -> Vec<String> {
+    let functions: BTreeSet<&String> = lines.iter().flat_map(|(_, line)| &line.functions).collect();
+    nearest(name, functions.into_iter().cloned())
+}
+
+/// Sampled lines of this file, those that are nearest first; or files with a name like this.
+fn near_lines(file: &str, number: u32, lines: &[(usize, LineCode)]) -> Vec<String> {
+    let in_file = lines.iter().map(|(_, line)| &line.line).filter(|line| ends_with_path(&line.file, file));
+    let mut numbers: Vec<u32> = in_file.map(|line| line.line).collect();
+    numbers.sort_by_key(|near| (near.abs_diff(number), *near));
+    numbers.dedup();
+    if numbers.is_empty() {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let files: BTreeSet<String> = lines.iter().map(|(_, line)| name(&line.line.file)).collect();
+        return nearest(&name(file), files.into_iter());
+    }
+    numbers.iter().take(MOST_NEAR).map(|near| format!("{file}:{near}")).collect()
 }
 
 /// The functions with the most samples, for programs whose time is spread over many lines.
@@ -185,6 +231,26 @@ fn ends_with_path(path: &str, end: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lines() -> Vec<(usize, LineCode)> {
+        let line = |function: &str, file: &str, line| {
+            let line = SourceLine { function: function.to_owned(), file: file.to_owned(), line };
+            (0, LineCode { functions: vec![function.to_owned()], line, ranges: Vec::new(), samples: 1 })
+        };
+        vec![
+            line("app::parse", "/src/main.rs", 10),
+            line("app::parse", "/src/main.rs", 14),
+            line("app::render", "/src/page.rs", 7),
+        ]
+    }
+
+    #[test]
+    fn a_name_that_means_nothing_is_answered_with_near_ones() {
+        assert_eq!(near_functions("pasre", &lines()), ["app::parse"]);
+        assert_eq!(near_lines("main.rs", 13, &lines()), ["main.rs:14", "main.rs:10"]);
+        assert_eq!(near_lines("pages.rs", 7, &lines()), ["page.rs"]);
+        assert!(near_lines("other.c", 7, &lines()).is_empty());
+    }
 
     #[test]
     fn a_function_is_named_by_the_end_of_its_path() {

@@ -6,22 +6,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
-use whyslow_capture::{CausalOptions, Command, Conditions, Options, Target};
-use whyslow_heap::leaks::suppressions::Suppressions;
+use whyslow_capture::{
+    CausalOptions, CausalShared, Command, Conditions, Options, RecordError, Target, experiments_refused,
+};
 use whyslow_profile::ExitStatus;
+use whyslow_render::json;
+use whyslow_render::text::{self, Page};
 use whyslow_symbols::{Scope, Wanted as WantedFunction, function_code};
 use whyslow_words::number_of;
 
-use super::record;
 use crate::causal::modules::{Modules, is_shell};
 use crate::causal::points::{self, NamedPoint};
-use crate::causal::{Experimenter, Wanted, WholeFunction, Wish};
+use crate::causal::{Experimenter, Proposal, Wanted, WholeFunction, Wish, propose};
 use crate::cli::{Format, Volume};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
+use crate::input::Input;
 use crate::output::{self, note};
 use crate::recording::{self, KeepOptions, Recorded, name_of};
-use crate::{answers, values};
+use crate::{answers, targets, terminal, values};
 
 /// Find out what making a line or a function faster would buy
 #[derive(Debug, Args)]
@@ -35,13 +38,17 @@ Examples:
   whyslow causal --progress step --with-callees parse -- ./simulation
   whyslow causal --progress main.rs:88 --line main.rs:120 -- ./app
   whyslow causal -- ./app                 with progress points of the coz crate
+  whyslow causal -- ./convert in.png      without any: compares whole runs
+  whyslow causal --suggest -- ./server    proposes progress points
 
 While the program runs, experiments slow everything down but one line, which
 has the effect of making that line faster. The answer says by how much less
-time each unit of progress would take.
+time each unit of progress would take. Without a progress point, each run of
+the program is an experiment: the answer is about the time of a whole run.
 
-A program that ends before the budget is started again. One that still runs
-then is ended.
+A program that ends before the budget is started again, with its input file
+from the start, and prints its output again. One that still runs then is
+ended. Ctrl-C ends the experiments, and the answer so far is printed.
 
 Exit codes: the program's own, or 0 if whyslow ended it; 125 if whyslow fails."
 )]
@@ -61,12 +68,15 @@ pub(crate) struct CausalArgs {
     /// Speed up this line (repeatable)
     #[arg(long, value_name = "FILE:LINE", value_parser = line)]
     line: Vec<(String, u32)>,
+    /// Propose progress points: functions that are entered at a steady rate
+    #[arg(long, conflicts_with_all = ["progress", "latency", "function", "line", "runs", "output", "flame", "open"])]
+    suggest: bool,
     /// Whose lines to try: own, all, or the name of a crate
     #[arg(long, value_name = "SCOPE", default_value = "own")]
     scope: String,
-    /// How long to experiment
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = values::positive_duration)]
-    budget: Duration,
+    /// How long to experiment [default: 60s; --suggest: 6s]
+    #[arg(long, value_name = "TIME", value_parser = values::positive_duration)]
+    budget: Option<Duration>,
     /// Start the program at most so often
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -93,7 +103,13 @@ pub(crate) fn run(args: &CausalArgs, volume: Volume) -> Result<Exit> {
     if args.program.is_empty() {
         return Err(Failure::new("no program to run").next("whyslow causal [OPTIONS] -- PROGRAM [ARGS]..."));
     }
-    let target = record::command(&args.program);
+    let target = targets::command(&args.program);
+    if args.suggest {
+        return suggest(args, &target, volume);
+    }
+    if let Some(refused) = experiments_refused() {
+        return Err(Failure::new(refused));
+    }
     let are_named = !(args.progress.is_empty() && args.latency.is_empty());
     let modules = match &target {
         Target::Command(command) if are_named => Modules::of(command),
@@ -115,34 +131,103 @@ pub(crate) fn run(args: &CausalArgs, volume: Volume) -> Result<Exit> {
         director: Arc::clone(&director) as _,
         points: code,
         ends_program: true,
+        shared: CausalShared::default(),
     };
     let mut name = name_of(&args.program[0]).to_owned();
     name.push(".causal");
     let keep = args.keep.resolved();
-    let mut earlier: Option<Recorded> = None;
-    let mut runs = 0;
-    let recorded = loop {
-        let how = Options { frequency_hz: SAMPLES_HZ, causal: Some(causal.clone()), ..Options::default() };
-        let recorded = recording::run(&target, &name, how, &keep, volume, &Suppressions::default())?;
+    let shared = causal.shared.clone();
+    let _held = shared.hold_signals().map_err(recording::explain)?;
+    let how = Options { frequency_hz: SAMPLES_HZ, causal: Some(causal), ..Options::default() };
+    let (input, mut runs) = (Input::of_runs(args.runs), 0);
+    // The last profile holds the experiments of all runs.
+    let recorded = recording::run_several(&target, &name, how, &keep, volume, |recording| {
         runs += 1;
-        // The last profile holds the experiments of all runs.
-        if let Some(earlier) = earlier.take().filter(|earlier| earlier.path != recorded.path) {
-            // If it cannot be removed, there is one profile too many.
-            let _ = std::fs::remove_file(earlier.path);
-        }
         let director = lock(&director);
-        let failed = !matches!(recorded.exit, Some(ExitStatus::Code(0)));
-        let is_last = runs >= args.runs || keep.duration.is_some();
-        if director.is_over() || failed || is_last || !director.conditions().has_begun {
-            break recorded;
+        let failed = recording.exit != Some(ExitStatus::Code(0));
+        let is_last = runs >= args.runs || keep.duration.is_some() || shared.is_interrupted();
+        if failed && runs > 1 && !director.has_ended_program() && !shared.is_interrupted() {
+            warn_of_failure(runs, recording.exit, volume);
         }
-        earlier = Some(recorded);
-    };
-    let is_ended_by_us = lock(&director).has_ended_program();
-    print_answer(args, &recorded, lock(&director).conditions(), volume)?;
+        if director.is_over() || failed || is_last || !director.conditions().has_begun {
+            return false;
+        }
+        if input == Input::UsedUp && runs == 1 && volume > Volume::Quiet {
+            warn(
+                "the program is started again, and standard input is a pipe: the first run has read it; try: < FILE",
+            );
+        }
+        input.rewind();
+        true
+    })?;
+    let director = lock(&director);
+    if let (Some(problem), false) = (director.problem(), shared.is_interrupted()) {
+        return Err(problem.failure());
+    }
+    print_answer(args, &recorded, director.conditions(), volume)?;
     recorded.draw(&keep, volume)?;
     let exit = recorded.exit()?;
-    Ok(if is_ended_by_us { Exit::Success } else { exit })
+    Ok(match (shared.is_interrupted(), director.has_ended_program()) {
+        (true, _) => Exit::Interrupted,
+        (_, true) => Exit::Success,
+        _ => exit,
+    })
+}
+
+/// Says why the program is not started again.
+fn warn_of_failure(run: u32, exit: Option<ExitStatus>, volume: Volume) {
+    if let Some(how) = exit.and_then(failure_of).filter(|_| volume > Volume::Quiet) {
+        warn(&format!("run {run} of the program {how}, so it is not started again"));
+    }
+}
+
+/// How a program failed.
+fn failure_of(exit: ExitStatus) -> Option<String> {
+    match exit {
+        ExitStatus::Code(0) => None,
+        ExitStatus::Code(code) => Some(format!("ended with exit code {code}")),
+        ExitStatus::Signal(signal) => Some(format!("was killed by signal {signal}")),
+    }
+}
+
+/// Proposes progress points.
+fn suggest(args: &CausalArgs, target: &Target, volume: Volume) -> Result<Exit> {
+    let shared = CausalShared::default();
+    let _held = shared.hold_signals().map_err(recording::explain)?;
+    let path = target.command().and_then(Command::file).map(|path| path.canonicalize().unwrap_or(path));
+    let Some(path) = path else {
+        let program = args.program[0].to_string_lossy().into_owned();
+        return Err(recording::explain(RecordError::NotFound { program }));
+    };
+    // Half of it for each of the two runs.
+    let time = args.budget.unwrap_or(SUGGEST_BUDGET) / 2;
+    let Proposal { mut found, exit } = propose(target, &path, time, &shared, volume)?;
+    if shared.is_interrupted() {
+        return Ok(Exit::Interrupted);
+    }
+    if let Some(how) = exit.and_then(failure_of).filter(|_| found.rows.is_empty()) {
+        let failure = Failure::new(format!("no proposal: the program {how}"));
+        return Err(failure
+            .next("arguments with which it works")
+            .exit_with(exit.map_or(Exit::Failed, Exit::from)));
+    }
+    found.program = args.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    found.command = found.rows.first().filter(|best| best.suits.is_suitable).map(|best| {
+        let words = ["whyslow", "causal", "--progress", &best.function, "--"].map(str::to_owned);
+        words.into_iter().chain(found.program.iter().cloned()).collect()
+    });
+    match args.format {
+        Format::Json => {
+            let answer = json::suggestions(&found);
+            let answer = answer.map_err(|error| Failure::new(format!("the answer as JSON: {error}")))?;
+            output::print(&answer)?;
+        }
+        Format::Text => {
+            let page = Page::of_width(terminal::width(std::io::stderr()));
+            note(&text::suggestions(&found, SUGGESTIONS, page));
+        }
+    }
+    Ok(exit.map_or(Exit::Success, Exit::from))
 }
 
 /// Prints what the experiments say, or why there are none.
@@ -201,6 +286,11 @@ fn print_answer(
 
 /// Samples per second beside the experiments, for the flame graph.
 const SAMPLES_HZ: u32 = 97;
+/// The time for experiments, and for proposals.
+const BUDGET: Duration = Duration::from_secs(60);
+const SUGGEST_BUDGET: Duration = Duration::from_secs(6);
+/// Rows of proposals on a screen.
+const SUGGESTIONS: usize = 10;
 
 fn lock(director: &Mutex<Experimenter>) -> MutexGuard<'_, Experimenter> {
     director.lock().unwrap_or_else(PoisonError::into_inner)
@@ -220,7 +310,8 @@ fn wish(
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     Wish {
         wanted: Wanted { lines: args.line.clone(), functions: args.function.clone(), with_callees, scope },
-        budget: args.budget,
+        budget: args.budget.unwrap_or(BUDGET),
+        runs: args.runs,
         period: args.period,
         cpus,
         points,

@@ -12,7 +12,6 @@ use crate::failure::{Failure, Result};
 use crate::output::note;
 use crate::recording::{self, AnswerOptions, RecordOptions, record_and_answer, warn_about_missing_events};
 use crate::targets::TargetArgs;
-pub(crate) use crate::targets::command;
 use crate::{answers, shell};
 
 /// Record a program, running processes or the whole machine

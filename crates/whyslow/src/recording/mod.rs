@@ -59,6 +59,50 @@ pub(crate) fn run(
     finish(recording, keep, volume, suppressions)
 }
 
+/// Records without keeping the profile.
+pub(crate) fn run_unkept(target: &Target, how: Options, volume: Volume) -> Result<Recorded> {
+    let folder = tempfile::tempdir().map_err(|error| {
+        Failure::new(format!("no temporary folder: {error}")).next("TMPDIR=FOLDER whyslow …")
+    })?;
+    let keep = Keep {
+        output: Some(folder.path().join("unkept").with_extension(EXTENSION)),
+        flame: None,
+        open: false,
+        duration: None,
+        no_symbol_cache: false,
+        no_source: true,
+    };
+    run(target, OsStr::new("unkept"), how, &keep, volume, &Suppressions::default())
+}
+
+/// The same, and runs the program again as long as `again` wants it to. Only the last recording is kept.
+pub(crate) fn run_several(
+    target: &Target,
+    name: &OsStr,
+    how: Options,
+    keep: &Keep,
+    volume: Volume,
+    mut again: impl FnMut(&Recording) -> bool,
+) -> Result<Recorded> {
+    let (path, names) = checked_path(name, keep)?;
+    let (new, _) = NewProfile::create(&path, names).map_err(explain)?;
+    let kernel = how.cpu && !how.user_only && !keep.no_symbol_cache;
+    let background = kernel.then_some(whyslow_symbols::cache_kernel_names as fn());
+    let mut how = Options { duration: keep.duration, background, ..how };
+    let mut recording = loop {
+        // The recording of an earlier run would be moved aside.
+        let _ = std::fs::remove_file(new.temporary());
+        let recording = record(target, &how, new.temporary()).map_err(explain)?;
+        if !again(&recording) {
+            break recording;
+        }
+        how.background = None;
+    };
+    let Kept { path, moved_aside } = new.keep().map_err(explain)?;
+    (recording.path, recording.moved_aside) = (path, moved_aside);
+    finish(recording, keep, volume, &Suppressions::default())
+}
+
 /// The path of the profile, and who chose it. Fails early if the flame graph cannot be written.
 fn checked_path(name: &OsStr, keep: &Keep) -> Result<(PathBuf, Names)> {
     if let Some(picture) = keep.picture(Path::new("")) {

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use whyslow_causal::{Verdict, estimate};
 use whyslow_lab_harness::{Variant, build_or_skip, run};
 use whyslow_profile::{CausalNote, Note, PointKind, Profile, TargetKind, Visits, file};
 
-use crate::recorded::{PATIENCE, has_perf_events, whyslow};
+use crate::recorded::{PATIENCE, has_perf_events, refused, twice_at_most, whyslow};
 
 #[test]
 fn a_program_under_experiments_prints_and_returns_what_it_would_without() {
@@ -326,4 +327,125 @@ fn static_programs_are_experimented_on() {
         let is_cut = |note: &Note| matches!(note, Note::Causal(CausalNote::CausalStacksCut { .. }));
         assert!(!profile.meta.notes.iter().any(is_cut), "{variant:?}: {:?}", profile.meta.notes);
     }
+/// `parse` has half of the time of a run.
+#[test]
+fn without_a_progress_point_whole_runs_are_compared() {
+    let program = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events());
+    let Some(program) = program else { return };
+    twice_at_most(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = whyslow(folder.path());
+        command.args([
+            "causal",
+            "-o",
+            "run.whyslow",
+            "--runs",
+            "60",
+            "--budget",
+            "200s",
+            "--function",
+            "parse",
+        ]);
+        command.arg("--").arg(&program).args(["--units", "20", "--counters", "no"]);
+        let output = run(&mut command, PATIENCE).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+        let profiles = std::fs::read_dir(folder.path()).unwrap().flatten();
+        let profiles = profiles.filter(|file| file.path().extension().is_some_and(|end| end == "whyslow"));
+        assert_eq!(profiles.count(), 1, "those of earlier runs are not kept");
+        let causal = &profile.causal;
+        let kinds: Vec<PointKind> = causal.points.iter().map(|point| point.kind).collect();
+        assert_eq!(kinds, [PointKind::WholeRun]);
+        // The first run finds the target, and each one prints.
+        let printed = String::from_utf8_lossy(&output.stdout).matches("units 20\n").count();
+        assert!(causal.experiments.len() >= 8 && printed > causal.experiments.len(), "{printed}");
+        let found = estimate(causal, profile.meta.host.cpus);
+        let Some(point) = found.points.first() else { return Ok(()) };
+        let row = &point.rows[0];
+        let at_most = row.curve.iter().find(|point| point.speedup == 1.0).map_or(0.5, |point| point.effect);
+        match row.verdict {
+            Verdict::None { .. } => Err(format!("no effect: {row:?}")),
+            _ if (at_most - 0.5).abs() > 0.15 => Err(format!("{row:?}")),
+            _ => Ok(()),
+        }
+    });
+}
+
+#[test]
+fn a_run_that_fails_is_the_last() {
+    if !has_perf_events() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    let script = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; [ $n -lt 2 ]";
+    command.args(["causal", "--", "sh", "-c", script]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read_to_string(folder.path().join("n")).unwrap().trim(), "3");
+}
+
+#[test]
+fn a_run_that_is_longer_than_the_budget_is_an_error_that_names_progress_points() {
+    let program = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events());
+    let Some(program) = program else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "--budget", "4s", "--"]).arg(program);
+    command.args(["--seconds", "1000", "--counters", "no"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("--progress FUNCTION") && said.contains("did not end within the budget"), "{said}");
+}
+
+#[test]
+fn a_function_that_is_never_sampled_is_answered_with_near_names() {
+    let program = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events());
+    let Some(program) = program else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "--function", "pasre", "--"]).arg(program).args(["--seconds", "1000"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("--function pasre: none of") && said.contains("::parse"), "{said}");
+}
+
+#[test]
+fn without_perf_events_the_reason_is_said_before_the_program_starts() {
+    let arguments = ["causal", "--progress", "main", "--", "sh", "-c", "echo started"];
+    let Some((output, _)) = refused(&[], &arguments) else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(125), &b""[..]), "{said}");
+    assert!(said.contains("perf events are not permitted here") && said.lines().count() == 1, "{said}");
+}
+
+/// Each unit enters each function once, and `front`, with what it calls, has 70 % of the time.
+#[test]
+fn functions_that_are_entered_at_a_steady_rate_are_proposed() {
+    let Some(program) = build_or_skip("causal_sequence", Variant::Release) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "--suggest", "--format", "json", "--"]).arg(&program);
+    command.args(["--seconds", "1000"]);
+    let output = run(&mut command, PATIENCE).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = answer["suggestions"].as_array().unwrap();
+    let rate = |name: &str| {
+        let row = rows.iter().find(|row| row["function"].as_str().unwrap().ends_with(name));
+        row.map_or(0.0, |row| row["visits_per_second"].as_f64().unwrap())
+    };
+    let ratio = rate("::front") / rate("::render");
+    assert!((0.9..1.1).contains(&ratio), "{answer}");
+    // On a busy machine no rate is steady.
+    let Some(next) = answer["next"].as_array() else { return };
+    assert!(next[3].as_str().unwrap().ends_with("::front"), "{answer}");
+    let mut typed = whyslow(folder.path());
+    typed.args(next.iter().skip(1).take(3).map(|word| word.as_str().unwrap())).args(["--budget", "2s"]);
+    typed.args(next.iter().skip(4).map(|word| word.as_str().unwrap()));
+    let output = run(&mut typed, PATIENCE).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
