@@ -327,6 +327,8 @@ fn static_programs_are_experimented_on() {
         let is_cut = |note: &Note| matches!(note, Note::Causal(CausalNote::CausalStacksCut { .. }));
         assert!(!profile.meta.notes.iter().any(is_cut), "{variant:?}: {:?}", profile.meta.notes);
     }
+}
+
 /// `parse` has half of the time of a run.
 #[test]
 fn without_a_progress_point_whole_runs_are_compared() {
