@@ -41,20 +41,25 @@ unsafe impl World for Process {
         sys::pages_for_good(bytes)
     }
 
-    /// musl has no unwind tables for the code that calls `main` and thread functions.
     fn begins_near(&self, sp: u64) -> bool {
-        /// Stack space that start code uses.
-        const START_CODE: u64 = 256;
-        /// The same plus thread-local storage, which lies between the stack and the address in `fs`.
-        const THREAD_START: u64 = 1024;
-        let first = self.0.header().stack_start.load(Relaxed);
-        first.wrapping_sub(sp) < START_CODE || thread::base_by_call().wrapping_sub(sp) < THREAD_START
+        begins_near(self.0, sp)
     }
 
     unsafe fn release(&self, memory: *mut u8, bytes: usize) {
         // SAFETY: `memory` returned it with this length, and the caller no longer uses it.
         unsafe { sys::unmap(memory as usize, bytes) };
     }
+}
+
+/// Whether the calling thread's stack starts this near: musl has no unwind tables for the code that calls `main` and
+/// thread functions.
+pub fn begins_near(area: Area, sp: u64) -> bool {
+    /// Stack space that start code uses.
+    const START_CODE: u64 = 256;
+    /// The same plus thread-local storage, which lies between the stack and the address in `fs`.
+    const THREAD_START: u64 = 1024;
+    let first = area.header().stack_start.load(Relaxed);
+    first.wrapping_sub(sp) < START_CODE || thread::base_by_call().wrapping_sub(sp) < THREAD_START
 }
 
 /// The caller of a shim: its registers, on the stack directly below its frame. The shim creates this, and its

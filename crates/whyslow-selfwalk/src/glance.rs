@@ -64,6 +64,7 @@ impl Glance {
             match caller_of(frame, rule, &mut read) {
                 Ok(caller) => frame = caller,
                 Err(End::Root) => return Seen::Absent,
+                Err(End::Cut) if world.begins_near(frame.sp) => return Seen::Absent,
                 Err(End::Cut) => return Seen::Cut,
             }
         }

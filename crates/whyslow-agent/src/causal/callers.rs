@@ -47,6 +47,10 @@ unsafe impl World for Process {
         unsafe { modules::find_in_handler(self.0, address) }
     }
 
+    fn begins_near(&self, sp: u64) -> bool {
+        walk::begins_near(self.0, sp)
+    }
+
     fn memory(&self, _bytes: usize) -> *mut u8 {
         core::ptr::null_mut()
     }
