@@ -54,10 +54,9 @@ pub(super) fn section(bench: &Bench, quick: bool, rounds: usize, command: &str, 
     let _ = write!(out, "\n{failures}{}", all.goals());
     coz.write(&mut out);
     overhead(&slower, &mut out);
-    if only.is_empty() || only.iter().any(|it| it == null::NAME) {
-        if let Err(error) = null::section(bench, quick, &mut out) {
-            let _ = writeln!(out, "{} was not measured: {error:#}\n", null::NAME);
-        }
+    let is_wanted = only.is_empty() || only.iter().any(|it| it == null::NAME);
+    if is_wanted && let Err(error) = null::section(bench, quick, &mut out) {
+        let _ = writeln!(out, "{} was not measured: {error:#}\n", null::NAME);
     }
     out
 }
