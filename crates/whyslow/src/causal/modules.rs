@@ -50,7 +50,7 @@ pub(crate) fn is_shell(path: &Path) -> bool {
 /// Asks the loader which libraries it would load. It runs no code of the program.
 fn libraries(program: &Path, command: &Command) -> Option<Vec<PathBuf>> {
     let loader = ElfFile::open(program).ok()?.parse().ok()?.interpreter().map(PathBuf::from)?;
-    let mut list = std::process::Command::new(loader);
+    let mut list = whyslow_capture::restored_command(loader);
     list.arg("--list").arg(program).envs(command.env.iter().map(|(name, value)| (name, value)));
     if let Some(folder) = &command.folder {
         list.current_dir(folder);
