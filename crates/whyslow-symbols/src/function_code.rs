@@ -115,7 +115,8 @@ mod tests {
         let is_inside =
             |&(start, end): &(u64, u64)| outer.ranges.iter().any(|all| all.0 <= start && end <= all.1);
         assert!(inlined.ranges.iter().any(is_inside), "{inlined:?} in {outer:?}");
-        assert!(inlined.line.function.ends_with("tests::inlined_of_function_code"), "{inlined:?}");
+        // Line tables without other debug information name it without its path.
+        assert!(inlined.line.function.ends_with("inlined_of_function_code"), "{inlined:?}");
         assert_eq!(code_of("no_function_has_this_name"), None);
     }
 
