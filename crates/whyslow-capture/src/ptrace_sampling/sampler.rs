@@ -245,19 +245,32 @@ pub(crate) enum Refusal {
     Forbidden,
 }
 
+/// How often its memory is read before that counts as refused, and the time between.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+fn is_code_readable(pid: u32) -> bool {
+    let mut byte = [0];
+    let mappings = Mapping::all_of(pid).unwrap_or_default();
+    mappings
+        .iter()
+        .any(|mapping| mapping.executable && whyslow_proc::read_memory(pid, mapping.start, &mut byte).is_ok())
+}
+
 /// Checks whether a process may be stopped, without stopping it: reading its memory needs the same
 /// permission.
 pub(crate) fn refusal(pid: u32) -> Option<Refusal> {
     if let Some(by) = Status::of(pid).and_then(|status| status.tracer()) {
         return Some(Refusal::Traced { by });
     }
-    let mappings = Mapping::all_of(pid).unwrap_or_default();
-    let mut byte = [0];
-    let readable = mappings.iter().any(|mapping| {
-        mapping.executable && whyslow_proc::read_memory(pid, mapping.start, &mut byte).is_ok()
-    });
-    if readable {
-        return None;
+    // In the middle of an exec, a process has no code for a moment.
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        if is_code_readable(pid) {
+            return None;
+        }
     }
     let scope = Settings::now().ptrace_scope.unwrap_or(0);
     Some(match process::owner(pid) {
