@@ -21,6 +21,9 @@ pub const QUEUED_LIMIT: f64 = 0.3;
 const OUTLYING: f64 = 6.0;
 /// Smaller deviations are no outliers, however small the others are.
 const LEAST_OUTLYING: f64 = 0.02;
+/// If delays leave less of an experiment's time than this share, it says nothing: a thread that is in the target all the
+/// time makes the others stand still at a speed-up of 100 %.
+const LEAST_LEFT: f64 = 0.1;
 /// How many baselines around one give its local median, to each side.
 const AROUND: usize = 4;
 
@@ -80,6 +83,9 @@ pub(crate) struct Observations {
 /// The virtual time per visit, in nanoseconds; `None` if that cannot be said.
 pub fn period_ns(kind: PointKind, experiment: &Experiment, visits: &Visits) -> Option<f64> {
     let length = experiment.virtual_ns() as f64;
+    if length < LEAST_LEFT * experiment.length_ns as f64 {
+        return None;
+    }
     let between = visits.last_ns.saturating_sub(visits.first_ns) as f64;
     let period = match kind {
         PointKind::Latency => {
@@ -230,6 +236,10 @@ mod tests {
         }
     }
 
+    fn experiment_with_delay(delay_ns: u64) -> Experiment {
+        Experiment { delay_ns, ..experiment(Some(0), 0.25, 0) }
+    }
+
     fn visits(count: u64, first_ns: u64, last_ns: u64) -> Visits {
         let (experiment, point) = (ExperimentId(0), PointId(0));
         Visits { experiment, point, count, first_ns, last_ns, arrivals: 0, in_flight_ns: 0 }
@@ -251,9 +261,8 @@ mod tests {
 
     #[test]
     fn periods_of_each_kind_of_point() {
-        let mut of = experiment(Some(0), 0.25, 0);
-        of.delay_ns = 20_000_000;
-        let throughput = |row| period_ns(PointKind::Throughput, &of, &row);
+        let of = experiment_with_delay(20_000_000);
+        let throughput = |row| period_ns(PointKind::Throughput, &experiment_with_delay(20_000_000), &row);
         assert_eq!(throughput(visits(5, 10, 4_000_010)), Some(1_000_000.0));
         assert_eq!(throughput(visits(5, 0, 0)), Some(16_000_000.0), "only the number is known");
         assert_eq!(throughput(visits(0, 0, 0)), None);
@@ -261,6 +270,12 @@ mod tests {
         let in_flight = Visits { arrivals: 40, in_flight_ns: 160_000_000, ..visits(39, 3, 9) };
         assert_eq!(period_ns(PointKind::Latency, &of, &in_flight), Some(4_000_000.0));
         assert_eq!(period_ns(PointKind::Latency, &of, &visits(3, 3, 9)), None, "nothing was in flight");
+        let of = experiment_with_delay(95_000_000);
+        assert_eq!(
+            period_ns(PointKind::Throughput, &of, &visits(5, 10, 4_000_010)),
+            None,
+            "no time was left"
+        );
     }
 
     #[test]

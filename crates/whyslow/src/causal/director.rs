@@ -119,6 +119,8 @@ pub(crate) struct Experimenter {
     /// Samples in the code that may be a target and all samples, when targets were chosen.
     in_scope: (u64, u64),
     looks: u32,
+    /// How long runs took that ended before a look at their samples: they are looked at together.
+    unseen: Duration,
     /// Whether there would be targets.
     has_candidates: bool,
     targets: Vec<(TargetId, Target)>,
@@ -157,6 +159,7 @@ impl Experimenter {
             sampled: Sampled::default(),
             in_scope: (0, 0),
             looks: 0,
+            unseen: Duration::ZERO,
             has_candidates: false,
             targets: Vec::new(),
             schedule: None,
@@ -347,6 +350,13 @@ impl Experimenter {
         }
         if !std::mem::replace(&mut self.is_watched, true) {
             self.show_progress();
+            let is_due = self.progress == Progress::Points && self.unseen >= WATCH;
+            if self.schedule.is_none() && is_due && !self.find_targets() {
+                if self.looks >= MOST_LOOKS || self.problem.is_some() {
+                    return Step::Stop;
+                }
+                self.unseen = Duration::ZERO;
+            }
             return Step::Watch(if self.schedule.is_some() { START } else { WATCH });
         }
         match self.progress {
@@ -488,7 +498,7 @@ impl Director for Experimenter {
         self.end_run(conditions.exit);
         self.run += 1;
         self.is_watched = false;
-        self.run_began = None;
+        self.unseen += self.run_began.take().map(|began| began.elapsed()).unwrap_or_default();
         self.tables.count_shares();
         self.tables.write(start, rows);
         self.notes()

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use whyslow_causal::{Verdict, estimate};
 use whyslow_lab_harness::{Variant, build_or_skip, run};
-use whyslow_profile::{CausalNote, Note, PointKind, Profile, TargetKind, Visits, file};
+use whyslow_profile::{CausalNote, CausalTarget, Note, PointKind, Profile, TargetKind, Visits, file};
 
 use crate::recorded::{PATIENCE, has_perf_events, refused, twice_at_most, whyslow};
 
@@ -247,6 +247,25 @@ fn a_function_is_sped_up_with_all_that_it_calls() {
     assert!(own.clone().all(|target| target.share < 0.1), "{:?}", profile.causal.targets);
     // By its work `front` has 70 % of the CPU time.
     assert!((target.share - 0.7).abs() < 0.15, "{:?}", profile.causal.targets);
+}
+
+#[test]
+fn runs_that_end_before_the_first_look_are_looked_at_together() {
+    let Some(program) = build_or_skip("causal_sequence", Variant::Release).filter(|_| has_perf_events())
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = whyslow(folder.path());
+    command.args(["causal", "-o", "run.whyslow", "--budget", "15s"]);
+    command.args(["--progress", "progress_unit", "--function", "parse", "--"]);
+    command.arg(program).args(["--units", "60"]);
+    run(&mut command, PATIENCE).unwrap();
+    let profile = file::read(&folder.path().join("run.whyslow")).unwrap();
+    let runs = profile.causal.experiments.iter().map(|row| row.run).max();
+    assert!(runs.is_some_and(|last| last > 0), "experiments of several runs: {:?}", profile.meta.notes);
+    let is_parse = |target: &CausalTarget| profile.text(target.function).ends_with("parse");
+    assert!(profile.causal.targets.iter().any(is_parse), "{:?}", profile.causal.targets);
 }
 
 #[test]
