@@ -92,7 +92,7 @@ static FINISHED: AtomicU32 = AtomicU32::new(0);
 /// Only a shim calls it, with its caller's argument and registers.
 pub unsafe extern "C" fn finished_body(_: u64, kept: &Kept) {
     // Nobody else asks, and the program may have forbidden itself the call.
-    if !Area::get().is_some_and(|area| area.flags() & flag::WAIT_AT_EXIT != 0) {
+    if Area::get().is_none_or(|area| area.flags() & flag::WAIT_AT_EXIT == 0) {
         return;
     }
     FINISHED.store(sys::process(), Relaxed);

@@ -39,11 +39,6 @@ impl Context {
         self.registers.into_iter().chain([self.ip])
     }
 
-    /// The instruction pointer.
-    pub fn ip(&self) -> u64 {
-        self.ip
-    }
-
     /// What the caller of the interrupted function can depend on.
     pub fn frame(&self) -> Registers {
         Registers { pc: self.ip, sp: self.registers[SP], bp: self.registers[BP], bx: self.registers[BX] }
