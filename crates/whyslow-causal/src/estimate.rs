@@ -16,8 +16,8 @@ use whyslow_profile::{Causal, PointId, TargetId, TargetKind};
 use whyslow_stats::pairs::{ALPHA, Interval};
 
 use crate::interval::{Noise, interval, tested};
-use crate::observe::{Cell, Difference, Observations, Overload, observe, overload};
-use crate::{LEAST_EFFECT, METHOD_ERROR};
+use crate::observe::{Cell, Difference, Observations, Overload, is_coarse, observe, overload};
+use crate::{COARSE_ERROR, LEAST_EFFECT, METHOD_ERROR};
 
 /// The level of a claim.
 const CLAIM: f64 = 0.005;
@@ -89,6 +89,8 @@ pub struct Row {
     pub experiments: usize,
     /// How many samples hit it while it was sped up.
     pub hits: u64,
+    /// The error of the method that its intervals include.
+    pub method_error: f64,
 }
 
 impl Row {
@@ -104,7 +106,7 @@ impl Row {
         }
         let of = |point: &Curve| {
             let half = (point.high - point.low) / 2.0;
-            let by_chance = (half * half - METHOD_ERROR * METHOD_ERROR).max(0.0).sqrt();
+            let by_chance = (half * half - self.method_error * self.method_error).max(0.0).sqrt();
             let ratio = by_chance / PRECISE;
             let needed = (point.experiments as f64 * ratio * ratio - 1e-9).ceil().min(MOST_MISSING as f64);
             (needed as usize).saturating_sub(point.experiments)
@@ -199,6 +201,7 @@ fn of_point(causal: &Causal, point: PointId) -> PointEstimates {
 }
 
 fn row(causal: &Causal, target: TargetId, cells: &[&Cell], noise: &Noise) -> Row {
+    let method_error = if is_coarse(causal) { COARSE_ERROR } else { METHOD_ERROR };
     let of = |cell: &&Cell| {
         let found = interval(&cell.differences, ALPHA, noise)?;
         let saved = |log: f64| -log.exp_m1();
@@ -206,8 +209,8 @@ fn row(causal: &Causal, target: TargetId, cells: &[&Cell], noise: &Noise) -> Row
         Some(Curve {
             speedup: cell.speedup,
             effect,
-            low: effect - (effect - saved(found.high)).hypot(METHOD_ERROR),
-            high: effect + (saved(found.low) - effect).hypot(METHOD_ERROR),
+            low: effect - (effect - saved(found.high)).hypot(method_error),
+            high: effect + (saved(found.low) - effect).hypot(method_error),
             experiments: cell.differences.len(),
         })
     };
@@ -216,7 +219,7 @@ fn row(causal: &Causal, target: TargetId, cells: &[&Cell], noise: &Noise) -> Row
     let verdict = verdict(cells, &all, &curve, noise);
     let hits = causal.experiments.iter().filter(|row| row.target == Some(target) && !row.is_baseline());
     let hits = hits.fold(0u64, |sum, row| sum.saturating_add(row.hits));
-    Row { target, verdict, curve, experiments: all.len(), hits }
+    Row { target, verdict, curve, experiments: all.len(), hits, method_error }
 }
 
 fn verdict(cells: &[&Cell], all: &[Difference], curve: &[Curve], noise: &Noise) -> Verdict {
@@ -290,6 +293,7 @@ mod tests {
             samples: 100,
             queued: 0.0,
             busy_threads: 1,
+            waits: 0,
             run: 0,
         });
         causal.visits.push(Visits {
@@ -371,7 +375,14 @@ mod tests {
             high: 0.3 + half,
             experiments: 3,
         };
-        let row = |verdict, curve| Row { target: TargetId(1), verdict, curve, experiments: 6, hits: 9 };
+        let row = |verdict, curve| Row {
+            target: TargetId(1),
+            verdict,
+            curve,
+            experiments: 6,
+            hits: 9,
+            method_error: METHOD_ERROR,
+        };
         let with_error = |by_chance: f64| point(by_chance.hypot(METHOD_ERROR));
         assert_eq!(row(Verdict::Effect, vec![with_error(0.05), point(0.01)]).until_precise(), 0);
         // Twice as wide as wanted: four times as many.

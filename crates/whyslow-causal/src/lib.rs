@@ -22,7 +22,7 @@ pub mod testing;
 pub mod words;
 
 pub use estimate::{Curve, Estimates, PointEstimates, Row, Verdict, estimate};
-pub use observe::{Overload, QUEUED_LIMIT, period_ns, visits_per_experiment};
+pub use observe::{Overload, QUEUED_LIMIT, is_coarse, period_ns, visits_per_experiment};
 pub use schedule::{Next, Progress, Schedule};
 
 /// Effects below this do not matter, even if they are certain: 3 points.
@@ -31,3 +31,7 @@ pub const LEAST_EFFECT: f64 = 0.03;
 /// What effects are off by besides chance, in 95 of 100 cases: a virtual speed-up is not quite a real one. Measured with
 /// the lab's causal programs.
 pub const METHOD_ERROR: f64 = 0.035;
+/// The same, where threads wait for each other more often than once in [`SAMPLES_PER_WAIT`] samples.
+pub const COARSE_ERROR: f64 = 0.06;
+/// With fewer samples between two waits, delays come late, and in larger steps than the program's own.
+pub const SAMPLES_PER_WAIT: f64 = 5.0;

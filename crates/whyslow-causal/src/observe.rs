@@ -11,6 +11,7 @@
 use whyslow_profile::{Causal, Experiment, PointId, PointKind, TargetId, Visits};
 use whyslow_stats::median;
 
+use crate::SAMPLES_PER_WAIT;
 use crate::interval::DEVIATION;
 
 /// The time that the program's threads queue for a CPU behind other programs, as a share of the time, from which on
@@ -110,6 +111,16 @@ pub fn visits_per_experiment(causal: &Causal) -> Vec<f64> {
         median(&counts.map(|(count, _)| *count).collect::<Vec<_>>())
     };
     (0..causal.points.len()).map(of).collect()
+}
+
+/// Whether threads wait for each other too often for the samples that were taken. Samples are taken as often as waits
+/// ask for, and one of them is lost now and then, so a fifth fewer than wanted are enough.
+pub fn is_coarse(causal: &Causal) -> bool {
+    const ENOUGH: f64 = 0.8 * SAMPLES_PER_WAIT;
+    let baselines = causal.experiments.iter().filter(|row| row.is_baseline());
+    let (waits, samples) = baselines
+        .fold((0.0, 0.0), |(waits, samples), row| (waits + row.waits as f64, samples + row.samples as f64));
+    waits * ENOUGH > samples
 }
 
 /// Whether other programs used the CPUs during most experiments.
@@ -232,6 +243,7 @@ mod tests {
             samples: 100,
             queued: 0.01,
             busy_threads: 2,
+            waits: 0,
             run,
         }
     }
@@ -312,6 +324,18 @@ mod tests {
 
         causal.experiments[2].queued = 0.5;
         assert_eq!(observe(&causal, PointId(0)).dropped, 3, "something else ran");
+    }
+
+    #[test]
+    fn few_samples_between_waits_are_coarse() {
+        let mut causal = causal(PointKind::Throughput, &[(None, 1.0, 0), (Some(0), 1.0, 0), (None, 1.0, 0)]);
+        assert!(!is_coarse(&causal));
+        causal.experiments[0].waits = 49;
+        assert!(!is_coarse(&causal), "200 samples");
+        causal.experiments[1].waits = 1000;
+        assert!(!is_coarse(&causal), "no baseline");
+        causal.experiments[2].waits = 2;
+        assert!(is_coarse(&causal));
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub fn add_experiments(profile: &mut Profile, point: &str, lines: &[Line<'_>], b
             samples: 200,
             queued: 0.02,
             busy_threads: 2,
+            waits: 0,
             run: 0,
         });
         let period = VISIT_NS * (1.0 - saved) * (0.01 * random.normal()).exp();

@@ -99,7 +99,14 @@ mod tests {
         let curve = curve.iter();
         let curve =
             curve.map(|&(speedup, effect, low, high)| Curve { speedup, effect, low, high, experiments: 8 });
-        let row = Row { target: TargetId(0), verdict, curve: curve.collect(), experiments: 8, hits };
+        let row = Row {
+            target: TargetId(0),
+            verdict,
+            curve: curve.collect(),
+            experiments: 8,
+            hits,
+            method_error: crate::METHOD_ERROR,
+        };
         let function = StringId(0);
         let target = CausalTarget { kind, function, file: None, line: 1, share, samples: 9 };
         sentence(&row, &target)
@@ -145,7 +152,14 @@ mod tests {
             share: 0.0,
             samples: 0,
         };
-        let row = Row { target: TargetId(0), verdict: undecided, curve: Vec::new(), experiments: 8, hits: 0 };
+        let row = Row {
+            target: TargetId(0),
+            verdict: undecided,
+            curve: Vec::new(),
+            experiments: 8,
+            hits: 0,
+            method_error: crate::METHOD_ERROR,
+        };
         assert_eq!(
             sentence(&row, &placebo),
             "not enough data: 12 experiments more would decide",

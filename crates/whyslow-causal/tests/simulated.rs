@@ -72,6 +72,7 @@ impl Program {
             samples: 200,
             queued: 0.02,
             busy_threads: 2,
+            waits: 0,
             run: 0,
         });
         let (last_ns, in_flight_ns) = (((count - 1.0) * period) as u64, (count * period) as u64);

@@ -82,6 +82,8 @@ pub struct Experiment {
     pub queued: f64,
     /// How many threads were busy.
     pub busy_threads: u32,
+    /// How often threads were woken by other threads.
+    pub waits: u64,
     /// The number of the run, from 0: a program that ends early is started again.
     pub run: u32,
 }

@@ -260,6 +260,7 @@ fn an_experiment() -> Experiment {
         samples: 0,
         queued: 0.0,
         busy_threads: 1,
+        waits: 0,
         run: 0,
     }
 }

@@ -94,7 +94,8 @@ fn text(of: &CausalNote) -> String {
             permille(*cost_permille)
         ),
         CausalNote::CausalFineGrained { per_second, period_ns } => format!(
-            "threads block {} times per second, but samples are {} apart: effects of code between two waits are blurred",
+            "threads block {} times per second, but samples are {} apart: effects of code between two waits are blurred, \
+             and their intervals wider",
             Count(*per_second),
             duration(*period_ns)
         ),

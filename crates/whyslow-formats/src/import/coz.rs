@@ -231,6 +231,7 @@ impl Reader {
             samples: 0,
             queued: 0.0,
             busy_threads: 0,
+            waits: 0,
             run: self.run.unwrap_or(0),
         });
         self.experiment = Some(ExperimentId::from(experiments.len() - 1));

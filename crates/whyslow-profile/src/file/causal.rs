@@ -76,6 +76,7 @@ pub(super) fn write_experiments(rows: &[Experiment]) -> Vec<u8> {
         .numbers("samples", rows.iter().map(|row| row.samples))
         .numbers("queued", rows.iter().map(|row| row.queued.to_bits()))
         .numbers("busy_threads", rows.iter().map(|row| u64::from(row.busy_threads)))
+        .numbers("waits", rows.iter().map(|row| row.waits))
         .numbers("run", rows.iter().map(|row| u64::from(row.run)));
     columns.into_bytes()
 }
@@ -87,6 +88,7 @@ pub(super) fn read_experiments(columns: &ColumnReader<'_>, profile: &mut Profile
     let (hits, samples) = (columns.numbers("hits")?, columns.numbers("samples")?);
     let (queued, busy, run) =
         (columns.numbers("queued")?, columns.numbers("busy_threads")?, columns.numbers("run")?);
+    let waits = columns.numbers_or_zeros("waits")?;
     let small = |value| u32::try_from(value).map_err(|_| "the number of a run or of threads is too large");
     for at in 0..columns.rows() {
         profile.causal.experiments.push(Experiment {
@@ -99,6 +101,7 @@ pub(super) fn read_experiments(columns: &ColumnReader<'_>, profile: &mut Profile
             samples: samples[at],
             queued: share(queued[at])?,
             busy_threads: small(busy[at])?,
+            waits: waits[at],
             run: small(run[at])?,
         });
     }

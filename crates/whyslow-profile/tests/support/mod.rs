@@ -279,6 +279,7 @@ fn causal(r: &mut Random, texts: usize, size: usize) -> Causal {
         samples: r.number(),
         queued: r.pick(&[0.0, 0.3, 17.5, f64::MAX]),
         busy_threads: r.next() as u32,
+        waits: r.number(),
         run: r.next() as u32,
     }));
     if points.is_empty() || experiments.is_empty() {

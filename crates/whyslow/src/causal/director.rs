@@ -10,6 +10,7 @@ use whyslow_capture::{
     CodeRange, Conditions, Director, ModuleSamples, Outcome, PlannedExperiment, PointCount, Reach, Step,
     WholeRun,
 };
+use whyslow_causal::SAMPLES_PER_WAIT;
 use whyslow_causal::schedule::{Next, Schedule};
 use whyslow_numbers::Start;
 use whyslow_profile::{Builder, ExitStatus, Note, TargetId};
@@ -73,9 +74,9 @@ const ENOUGH_VISITS: f64 = 8.0;
 const COSTLY_PERMILLE: u64 = 30;
 /// Experiments before the length and the period are adapted.
 const FIRST_BASELINES: usize = 4;
-/// Where threads wait for each other more often than once in so many periods, samples are taken more often.
-const PERIODS_PER_WAIT: f64 = 5.0;
-const SHORTEST_PERIOD: Duration = Duration::from_micros(100);
+/// Where threads wait for each other too often for the samples, these are taken more often, but not more often than this:
+/// every 100 µs slowed programs with locks by 40 to 49 %, and their effects were 2 points nearer to the truth.
+const SHORTEST_PERIOD: Duration = Duration::from_micros(200);
 
 /// A larger share of stacks without their outer callers is named.
 const MOST_CUT: f64 = 0.02;
@@ -272,7 +273,7 @@ impl Experimenter {
             self.length = wanted.clamp(LENGTH, LONGEST);
         }
         if self.waits_per_second > 0.0 {
-            let wanted = Duration::from_secs_f64(1.0 / self.waits_per_second / PERIODS_PER_WAIT);
+            let wanted = Duration::from_secs_f64(1.0 / self.waits_per_second / SAMPLES_PER_WAIT);
             self.period = wanted.clamp(SHORTEST_PERIOD.min(self.wish.period), self.wish.period);
         }
     }

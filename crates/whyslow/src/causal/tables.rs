@@ -106,6 +106,7 @@ impl Tables {
             samples: outcome.samples,
             queued: outcome.queued,
             busy_threads: outcome.busy_threads,
+            waits: outcome.waits,
             run,
         });
         if let Some(target) = target {

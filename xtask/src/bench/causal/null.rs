@@ -15,6 +15,8 @@ pub(super) const NAME: &str = "causal_null";
 const BESIDE: [&str; 5] = ["sort", "hash", "format", "tree", "matrix"];
 /// Runs of each, one for each of these scopes in turn: lines of the program, and those of std in it.
 const SCOPES: [&str; 4] = ["own", "all", "own", "all"];
+/// How long a run may take: it has several lines.
+const BUDGET: &str = "40s";
 /// At most so many of a hundred lines may be claimed to have an effect.
 const MOST_CLAIMS: f64 = 0.05;
 
@@ -71,7 +73,7 @@ pub(super) fn section(bench: &Bench, quick: bool, out: &mut String) -> Result<()
         let mut said = Said::default();
         for scope in SCOPES.iter().take(if quick { 1 } else { SCOPES.len() }) {
             let options = ["--progress", PROGRESS, "--scope", scope];
-            if let Some(answer) = ask(bench, &options, &program, &[beside])? {
+            if let Some(answer) = ask(bench, BUDGET, &options, &program, &[beside])? {
                 said.add(&answer);
                 all.add(&answer);
             }

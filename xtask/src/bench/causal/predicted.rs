@@ -12,7 +12,7 @@ use crate::bench::measure::Bench;
 use crate::process;
 
 /// How long a run of `whyslow causal` may take.
-pub(super) const BUDGET: &str = "30s";
+pub(super) const BUDGET: &str = "20s";
 /// The function that each program calls for a unit of progress.
 pub(super) const PROGRESS: &str = "progress_unit";
 
@@ -75,20 +75,21 @@ pub(super) fn run(bench: &Bench, case: &Case, program: &Path, target: [&str; 2])
     if point == PROGRESS {
         options.extend(["--progress", PROGRESS]);
     }
-    let answer = ask(bench, &options, program, case.arguments)?;
+    let answer = ask(bench, BUDGET, &options, program, case.arguments)?;
     Ok(answer.and_then(|answer| Prediction::parse(&answer, target[1], point)).unwrap_or_default())
 }
 
-/// The JSON of a run of `whyslow causal` with these options. `None` if it has none.
+/// The JSON of a run of `whyslow causal` with this budget and these options. `None` if it has none.
 pub(super) fn ask(
     bench: &Bench,
+    budget: &str,
     options: &[&str],
     program: &Path,
     arguments: &[&str],
 ) -> Result<Option<Value>> {
     let mut command = process::command("whyslow");
     command.env("PATH", &bench.path).current_dir(&bench.folder);
-    command.args(["causal", "-q", "--format", "json", "--budget", BUDGET]).args(options);
+    command.args(["causal", "-q", "--format", "json", "--budget", budget]).args(options);
     command.arg("--").arg(program).args(arguments).args(["--seconds", "1000"]);
     let output = command.output().context("cannot run whyslow")?;
     let answer = serde_json::from_slice(&output.stdout);

@@ -3,7 +3,7 @@
 use whyslow_profile::{CausalNote, Note};
 
 use super::{
-    COSTLY_PERMILLE, Experimenter, FEW_SAMPLES, MOST_CUT, NamedPoint, PERIODS_PER_WAIT, Progress,
+    COSTLY_PERMILLE, Experimenter, FEW_SAMPLES, MOST_CUT, NamedPoint, Progress, SAMPLES_PER_WAIT,
     SHORTEST_PERIOD,
 };
 
@@ -36,7 +36,7 @@ impl Experimenter {
             notes.push(CausalNote::CausalThreadsBeyondCpus { threads, cpus }.into());
         }
         let finest = SHORTEST_PERIOD.min(self.wish.period).as_secs_f64();
-        if self.waits_per_second * finest * PERIODS_PER_WAIT > 1.0 {
+        if self.waits_per_second * finest * SAMPLES_PER_WAIT > 1.0 {
             notes.push(
                 CausalNote::CausalFineGrained {
                     per_second: self.waits_per_second as u64,
