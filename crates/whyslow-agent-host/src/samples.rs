@@ -24,17 +24,20 @@ pub struct Samples {
     lost: CpuLosses,
     /// Losses in the area that may be released.
     ending: CpuLosses,
+    /// Records that were written while others were read.
+    later: Vec<CpuRecord>,
 }
 
 impl Samples {
     /// Samples each thread with this period.
     pub fn new(period_ns: u64) -> Self {
-        Self { period_ns, lost: CpuLosses::default(), ending: CpuLosses::default() }
+        Self { period_ns, lost: CpuLosses::default(), ending: CpuLosses::default(), later: Vec::new() }
     }
 
     /// Takes the samples since the last call, in time order.
     pub fn take(&mut self, programs: &Programs) -> Vec<CpuRecord> {
-        read(&programs.areas.with_numbers())
+        let until = whyslow_proc::now();
+        in_order(read(&programs.areas.with_numbers()), &mut self.later, until)
     }
 
     /// The period of the samples, and how many were lost.
@@ -232,7 +235,18 @@ fn is_complete(kind: u32) -> bool {
     matches!(kind, state::SAMPLE | state::FORKED | state::BEGUN | state::ENDED)
 }
 
-/// Takes all complete records, in time order.
+/// The records up to a time and those left from the last call, in order; the others are left for the next call. What a
+/// thread writes while slots are read can be found without what it wrote before into a slot that was already read: its
+/// end without its beginning, for example.
+fn in_order(read: Vec<CpuRecord>, left: &mut Vec<CpuRecord>, until: ClockNs) -> Vec<CpuRecord> {
+    let (in_time, later) = read.into_iter().partition(|record: &CpuRecord| record.time_ns() <= until);
+    let mut records = std::mem::replace(left, later);
+    records.extend::<Vec<_>>(in_time);
+    records.sort_by_key(CpuRecord::time_ns);
+    records
+}
+
+/// Takes all complete records.
 fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
     let mut records = Vec::new();
     for numbered in areas {
@@ -251,7 +265,6 @@ fn read(areas: &[Numbered]) -> Vec<CpuRecord> {
             state.store(state::FREE, Release);
         }
     }
-    records.sort_by_key(CpuRecord::time_ns);
     records
 }
 
@@ -328,7 +341,7 @@ mod tests {
                 format!("{} {pid}/{tid} {name} ends after {cpu_ns}", time_ns.raw())
             }
         };
-        read(areas).into_iter().map(words).collect()
+        in_order(read(areas), &mut Vec::new(), ClockNs::MAX).into_iter().map(words).collect()
     }
 
     #[test]
@@ -350,6 +363,19 @@ mod tests {
         assert_eq!(taken(&areas), expected);
         assert_eq!(taken(&areas), [""; 0], "each record once; a slot that is being written is skipped");
         assert_eq!(areas[0].area.board().expect("board").states[0].load(Relaxed), state::FREE);
+    }
+
+    #[test]
+    fn what_is_written_during_a_read_waits_for_what_was_written_before() {
+        let areas = [area((10, 10))];
+        put(&areas[0], 900, (10, 11), 9, state::ENDED);
+        let found = read(&areas);
+        put(&areas[0], 5, (10, 11), 8, state::BEGUN);
+        let mut left = Vec::new();
+        assert_eq!(in_order(found, &mut left, ClockNs::new(7)), []);
+        let records = in_order(read(&areas), &mut left, ClockNs::new(20));
+        assert_eq!(records.iter().map(|record| record.time_ns().raw()).collect::<Vec<_>>(), [8, 9]);
+        assert_eq!(left, []);
     }
 
     /// A process killed in the handler, or its child, would otherwise hold its slot forever.

@@ -45,9 +45,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use causal::{
-    CausalOptions, CausalShared, CodePoint, CodeRange, Conditions, Director, HeldSignals, ModuleSamples,
-    Outcome, PlannedExperiment, PointCount, PointRole, PointVisits, Reach, SeenPoint, SharedDirector, Step,
-    WholeRun,
+    CausalOptions, CausalShared, CodePoint, CodeRange, Conditions, Director, HeldSignals, MOST_POINTS,
+    ModuleSamples, Outcome, PlannedExperiment, PointCount, PointRole, PointVisits, Reach, SeenPoint,
+    SharedDirector, Step, WholeRun,
 };
 pub use chosen::{NotRecorded, Probe, WantedSamples};
 pub use counting::{CountOptions, Counted, WantedEvent, count, try_events};

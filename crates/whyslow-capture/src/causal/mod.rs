@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use whyslow_agent_host::PointName;
+pub use whyslow_agent_wire::causal::MOST_POINTS;
 use whyslow_agent_wire::causal::{kind, reach};
 use whyslow_inject::PointPlace;
 use whyslow_numbers::{ClockNs, Start};

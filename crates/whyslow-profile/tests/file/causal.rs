@@ -51,7 +51,7 @@ fn recorded(path: &Path) -> Profile {
             samples: 200,
             queued: 0.015625,
             busy_threads: 2,
-            waits: 7,
+            waits: 0,
             run: 0,
         });
         builder.visits(Visits {

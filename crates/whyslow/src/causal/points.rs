@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use whyslow_capture::{CodePoint, Means, PointPlace, PointRole, Spot, call_names, exits, means};
+use whyslow_capture::{CodePoint, MOST_POINTS, Means, PointPlace, PointRole, Spot, call_names, exits, means};
 use whyslow_elf::{ElfFile, FileAddress};
 use whyslow_processor::Processor;
 use whyslow_symbols::{
@@ -124,6 +124,7 @@ pub(crate) fn find(modules: &Modules, progress: &[String], latency: &[String]) -
         points.push(NamedPoint { name, is_latency, source, code, cost_ns: 0 });
         given_of.push(given);
     }
+    check_room(&points)?;
     let mut left = MOST_BREAKPOINTS;
     for (row, breakpoints) in count_breakpoints(modules, &points)?.into_iter().enumerate() {
         let given = given_of[row];
@@ -136,6 +137,18 @@ pub(crate) fn find(modules: &Modules, progress: &[String], latency: &[String]) -
         points[row].cost_ns = if breakpoints > 0 { BREAKPOINT_NS } else { 0 };
     }
     Ok(points)
+}
+
+/// The error that there are more points than the agent counts.
+fn check_room(points: &[NamedPoint]) -> Result<()> {
+    let count: usize = points.iter().map(|point| point.code.len()).sum();
+    if count <= MOST_POINTS {
+        return Ok(());
+    }
+    let why = format!(
+        "--progress and --latency ask for {count} points, and {MOST_POINTS} can be counted at a time"
+    );
+    Err(Failure::new(why).next("the points that matter most; a function of --latency is two points"))
 }
 
 /// How many hardware breakpoints each point needs. `None` if another point is in the way.
@@ -468,6 +481,23 @@ mod tests {
         assert_eq!(Asked::parse("main.rs:x"), Asked::Entry("main.rs:x"));
         assert_eq!(Asked::parse("syscall:write"), Asked::SystemCall("write"));
         assert_eq!(Asked::parse("app::step@return"), Asked::Return("app::step"));
+    }
+
+    #[test]
+    fn more_points_than_can_be_counted_are_an_error() {
+        let code = CodePoint { name: "step".to_owned(), role: PointRole::Visit, places: Vec::new() };
+        let point = |parts: usize| NamedPoint {
+            name: "step".to_owned(),
+            is_latency: parts == 2,
+            source: None,
+            code: vec![code.clone(); parts],
+            cost_ns: 0,
+        };
+        let mut points = vec![point(1); 62];
+        points.push(point(2));
+        assert!(check_room(&points).is_ok());
+        points.push(point(1));
+        assert!(check_room(&points).unwrap_err().to_string().contains("ask for 65 points"));
     }
 
     #[test]
