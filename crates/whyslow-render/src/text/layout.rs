@@ -144,8 +144,9 @@ pub(crate) fn right(text: &str, width: usize) -> String {
 
 /// Breaks text into lines of at most `width` columns, at spaces and inside words that are wider.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let words = text.split_whitespace().flat_map(|mut word| {
-        let mut pieces = Vec::new();
+    let words = unbroken(text.split_whitespace());
+    let pieces = words.iter().flat_map(|word| {
+        let (mut word, mut pieces) = (word.as_str(), Vec::new());
         while columns(word) > width {
             let (piece, rest) = word.split_at(beginning(word, width).len());
             if piece.is_empty() {
@@ -157,7 +158,25 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         pieces.push(word);
         pieces
     });
-    flow(words.map(|word| (word.to_owned(), columns(word))), " ", width)
+    flow(pieces.map(|word| (word.to_owned(), columns(word))), " ", width)
+}
+
+/// Words, those that must stay on one line together: a number and its unit.
+fn unbroken<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
+    const UNITS: &[&str] =
+        &["%", "ns", "µs", "ms", "s", "min", "h", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB"];
+    let mut joined: Vec<String> = Vec::new();
+    for word in words {
+        let is_unit = UNITS.contains(&word.trim_end_matches(['.', ',', ';', ':', ')']));
+        match joined.last_mut() {
+            Some(number) if is_unit && number.ends_with(|last: char| last.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => joined.push(word.to_owned()),
+        }
+    }
+    joined
 }
 
 /// Puts pieces, each with its width, on as few lines as possible, with a gap between them.
@@ -193,4 +212,16 @@ pub(crate) fn push_wrapped(out: &mut String, style: Style, text: &str, width: us
 pub(crate) fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(wrap("it takes 12.5 % of it", 11), ["it takes", "12.5 % of", "it"]);
+        assert_eq!(wrap("waits (at most 3 ms), then", 16), ["waits (at most", "3 ms), then"]);
+        assert_eq!(wrap("a % sign", 3), ["a %", "sig", "n"], "no number");
+    }
 }

@@ -195,6 +195,11 @@ impl Experimenter {
         &self.conditions
     }
 
+    /// The time since the first experiment was asked for.
+    fn elapsed(&self) -> Duration {
+        self.started.map(|started| started.elapsed()).unwrap_or_default()
+    }
+
     /// What could be a target by the samples so far.
     fn look(&mut self) -> Choice {
         self.looks += 1;
@@ -211,7 +216,8 @@ impl Experimenter {
     /// Picks targets by the samples so far. False if there are none yet.
     fn find_targets(&mut self) -> bool {
         let Choice { targets, in_scope, missing } = self.look();
-        if targets.is_empty() || (in_scope < FEW_SAMPLES && self.looks < MOST_LOOKS) {
+        let is_early = self.looks < MOST_LOOKS && self.elapsed() < self.wish.budget / 2;
+        if targets.is_empty() || (in_scope < FEW_SAMPLES && is_early) {
             return false;
         }
         if self.wish.shows_progress {
@@ -318,8 +324,7 @@ impl Experimenter {
         if !(self.wish.shows_progress && std::io::stderr().is_terminal()) {
             return;
         }
-        let elapsed = self.started.map(|started| started.elapsed()).unwrap_or_default();
-        let left = self.wish.budget.saturating_sub(elapsed).as_secs();
+        let left = self.wish.budget.saturating_sub(self.elapsed()).as_secs();
         let text = match self.schedule.as_ref().map(Schedule::progress) {
             Some(progress) => format!(
                 "whyslow: {} of {} targets decided, {} experiments, at most {left} s left ",
@@ -413,7 +418,7 @@ impl Experimenter {
         // With what it takes to start the program.
         let run = self.lap_began.elapsed();
         self.lap_began = Instant::now();
-        let left = self.wish.budget.saturating_sub(self.started.map(|at| at.elapsed()).unwrap_or_default());
+        let left = self.wish.budget.saturating_sub(self.elapsed());
         if self.schedule.is_none() {
             let most = if self.wish.wanted.is_by_name() { 1 } else { usize::MAX };
             match targets_that_fit(run, self.wish.budget, self.wish.runs, most.min(MOST_TARGETS)) {

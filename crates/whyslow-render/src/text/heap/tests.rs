@@ -131,8 +131,8 @@ fn one_screen_of_everything() {
       a Vec in app::cache::Cache::insert (src/cache.rs:40) grew 17 times to 1.00 MiB, 1.00 MiB copied:
       `with_capacity` for 1.00 MiB would save all of these reallocations, with nothing unused in a
       typical block
-      100,000 Strings in app::parse::token (src/parse.rs:12) grew 200,000 times in all, up to 64 B, 781
-      KiB copied: `with_capacity` for 40 B would save 150,000 reallocations and copying 586 KiB, but
+      100,000 Strings in app::parse::token (src/parse.rs:12) grew 200,000 times in all, up to 64 B,
+      781 KiB copied: `with_capacity` for 40 B would save 150,000 reallocations and copying 586 KiB, but
       leave 8 B unused in a typical block
 
     leaks: 192 KiB definitely lost in 3 blocks, 80 B indirectly lost in 1 block, 120 B possibly lost in
