@@ -39,11 +39,11 @@ export function Text({ text, className }: { text: string; className?: string }):
  */
 export function Place({ path, more = 0 }: { path: string; more?: number }): JSX.Element {
   const short = limited(shortPath(path), CELL_LENGTH);
-  const file = short.lastIndexOf('/');
+  const file = short.lastIndexOf('/') + 1;
   return (
     <span class="place quiet" dir="ltr" title={limited(path, TITLE_LENGTH) + (more ? `\nand ${more} more lines` : '')}>
-      <span class="folders">{short.slice(0, Math.max(0, file))}</span>
-      <span class="file">{short.slice(Math.max(0, file))}{more > 0 && ` +${more}`}</span>
+      <span class="folders">{short.slice(0, file)}</span>
+      <span class="file">{short.slice(file)}{more > 0 && ` +${more}`}</span>
     </span>
   );
 }

@@ -16,7 +16,7 @@ const BESIDE: [&str; 5] = ["sort", "hash", "format", "tree", "matrix"];
 /// Runs of each, one for each of these scopes in turn: lines of the program, and those of std in it.
 const SCOPES: [&str; 4] = ["own", "all", "own", "all"];
 /// How long a run may take: it has several lines.
-const BUDGET: &str = "40s";
+const BUDGET: &str = "25s";
 /// At most so many of a hundred lines may be claimed to have an effect.
 const MOST_CLAIMS: f64 = 0.05;
 
