@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// What knows of Linux or of programs that run.
 const LIVE: &[&str] = &["whyslow-capture", "whyslow-agent-host", "whyslow-heap", "whyslow-proc", "rustix"];
+/// The same for what asks whyslow-symbols, which reads the kernel's list of functions.
+const LIVE_BUT_PROC: &[&str] = &["whyslow-capture", "whyslow-agent-host", "whyslow-heap"];
 /// Each row: a crate, and what it never depends on.
 const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-words", &[OURS]),
@@ -21,6 +23,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-profile", &[LIVE, &["libc", "whyslow-elf", "whyslow-convert", "whyslow-analyze"]]),
     ("whyslow-causal", &[LIVE, READERS, SHOWN, &["whyslow-analyze", "whyslow-answers", "whyslow-render"]]),
     ("whyslow-symbols", &[&["whyslow-capture", "whyslow-analyze"]]),
+    ("whyslow-size", &[LIVE_BUT_PROC, &["whyslow-render", "whyslow-answers", "whyslow-explain"]]),
     ("whyslow-analyze", &[LIVE, READERS, &["whyslow-explain", "whyslow-render"]]),
     ("whyslow-explain", &[LIVE, READERS, &["whyslow-render"]]),
     ("whyslow-answers", &[LIVE, READERS, SHOWN, &["whyslow-render"]]),

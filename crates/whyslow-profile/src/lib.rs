@@ -38,6 +38,7 @@ mod metric;
 mod note;
 mod pool;
 mod recursion;
+pub mod size;
 mod special;
 mod strings;
 mod syscalls;

@@ -24,3 +24,8 @@ pub(crate) fn functions<'a>(elf: &Elf<'a>) -> Vec<Symbol<'a>> {
     };
     go_functions(table, text).into_iter().map(row).collect()
 }
+
+/// The functions of a Go program, from the table that `strip` does not remove: address range and name.
+pub fn named_code<'a>(elf: &Elf<'a>) -> Vec<(std::ops::Range<u64>, &'a str)> {
+    functions(elf).into_iter().map(|symbol| (symbol.start.0..symbol.end.0, symbol.name)).collect()
+}

@@ -69,6 +69,36 @@ pub fn describe(given: &Given<'_>) -> Described {
     Described { name, kind, crate_name }
 }
 
+/// The outermost namespace or class in a demangled C++ name; `None` if it has none.
+///
+/// | name | outermost |
+/// |---|---|
+/// | `app::Set::get(int) const` | `app` |
+/// | `void app::run<int>(std::string)` | `app` |
+/// | `main(int, char**)` | none |
+pub fn outermost_name(name: &str) -> Option<String> {
+    let mask = whyslow_names::mask(name);
+    let (mut depth, mut start, mut end) = (0_usize, 0, mask.len());
+    for (at, byte) in mask.iter().enumerate() {
+        match byte {
+            b'(' if depth == 0 && at > start => {
+                end = at;
+                break;
+            }
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            // A return type ends here.
+            b' ' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+    }
+    let parts = whyslow_names::split_at_top(mask.get(start..end)?, b"::")?;
+    let first = parts.first().filter(|_| parts.len() > 1)?;
+    let first = name.get(start + first.start..start + first.end)?;
+    let word = first.split('<').next().unwrap_or(first).trim_start_matches(['*', '&']);
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
 /// Whether a name is a linkage name. Others (already demangled, or of another language) are unchanged.
 fn is_symbol(name: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$');
@@ -156,6 +186,24 @@ mod tests {
         let given = Given { name, file: None, module_kind: ModuleKind::Unknown, module_path };
         let described = describe(&given);
         (described.kind, described.crate_name)
+    }
+
+    #[test]
+    fn the_outermost_name_is_that_of_the_function_and_not_of_its_types() {
+        for (name, outermost) in [
+            ("app::Set::get(int) const", Some("app")),
+            ("void app::run<int>(std::string)", Some("app")),
+            ("std::string app::name()", Some("app")),
+            ("Map<a::K>::get(b::X)", Some("Map")),
+            ("app::Shape", Some("app")),
+            ("(anonymous namespace)::Worker::run(int)", Some("(anonymous namespace)")),
+            ("main(int, char**)", None),
+            ("operator new(unsigned long)", None),
+            ("a<<<", None),
+            ("", None),
+        ] {
+            assert_eq!(outermost_name(name).as_deref(), outermost, "{name}");
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod series;
 mod serve;
 mod shell;
 mod sides;
+mod sizes;
 mod suppress;
 mod targets;
 mod terminal;

@@ -2,6 +2,7 @@
 
 use whyslow_analyze::diff::Caveat;
 use whyslow_analyze::heap::Advice;
+use whyslow_analyze::size::SizeNote;
 use whyslow_analyze::stat::CountNote;
 use whyslow_analyze::{SyscallNote, Warning};
 use whyslow_bench::BenchNote;
@@ -13,7 +14,7 @@ use crate::commands::doctor::CHECK_IDS;
 /// Ids that are both a warning about one recording and a caveat about one of two.
 const OF_BOTH: [&str; 4] = ["incomplete", "debug-build", "kernel-hidden", "no-leak-check"];
 
-fn families() -> [&'static [&'static str]; 12] {
+fn families() -> [&'static [&'static str]; 13] {
     [
         Warning::IDS,
         RecordingNote::IDS,
@@ -27,6 +28,7 @@ fn families() -> [&'static [&'static str]; 12] {
         CountNote::IDS,
         SyscallNote::IDS,
         BenchNote::IDS,
+        SizeNote::IDS,
     ]
 }
 

@@ -2,13 +2,12 @@
 
 #[cfg(test)]
 mod cpp_tests;
-mod generic;
 mod grammar;
 mod short;
 mod width;
 
-pub(crate) use generic::generic_name;
 pub(crate) use short::short_name;
+pub(crate) use whyslow_analyze::generic_name;
 pub(crate) use width::{beginning, columns, cut, ending};
 
 use grammar::Parts;

@@ -22,6 +22,7 @@ mod quality;
 mod ratios;
 mod remark;
 mod scale;
+mod size;
 mod spans;
 mod stat;
 mod suggest;
@@ -58,6 +59,7 @@ pub use scale::scale;
 pub(crate) use scale::size_words;
 #[cfg(test)]
 pub(crate) use scale::tests::growth as growth_for_tests;
+pub use size::{SizeTable, SizeView, size, size_rows, size_table};
 pub use spans::spans;
 pub use stat::{EventGroup, StatView, events, interval_head, interval_line, stat};
 pub use suggest::suggestions;

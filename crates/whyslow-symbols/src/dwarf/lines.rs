@@ -1,6 +1,8 @@
 //! Line tables: the file and line of each wanted address.
 
-use super::Unit;
+use rustc_hash::FxHashMap;
+
+use super::{Dwarf, Unit};
 
 /// The file (an index of the unit's table) and line of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,4 +56,34 @@ pub(crate) fn sequences(unit: &Unit<'_>, mut each: impl FnMut(gimli::Range)) {
             begin = None;
         }
     }
+}
+
+/// The ranges of code of each file of a unit: first address, end, path. Neighbouring rows of one file are one range.
+pub(crate) fn files_of_code(dwarf: &Dwarf<'_>, unit: &Unit<'_>) -> Vec<(u64, u64, String)> {
+    let mut ranges: Vec<(u64, u64, u64)> = Vec::new();
+    let Some(program) = unit.line_program.clone() else { return Vec::new() };
+    let mut rows = program.rows();
+    let mut previous: Option<(u64, u64)> = None;
+    while let Ok(Some((_, row))) = rows.next_row() {
+        let address = row.address();
+        if let Some((start, file)) = previous.filter(|(start, _)| *start < address) {
+            match ranges.last_mut() {
+                Some((_, end, last)) if *end == start && *last == file => *end = address,
+                _ => ranges.push((start, address, file)),
+            }
+        }
+        // Of several rows at one address, the last one counts.
+        previous = (!row.end_sequence()).then(|| (address, row.file_index()));
+    }
+    let mut paths: FxHashMap<u64, Option<String>> = FxHashMap::default();
+    let mut named = |(start, end, file): (u64, u64, u64)| {
+        let path = paths.entry(file).or_insert_with(|| super::paths::file_path(dwarf, unit, file));
+        Some((start, end, path.clone()?))
+    };
+    // Code that the linker removed has addresses from 0 on, or at the end of the address space.
+    ranges
+        .into_iter()
+        .filter(|(start, end, _)| *start > 0 && *end < u64::MAX - 1)
+        .filter_map(&mut named)
+        .collect()
 }

@@ -24,6 +24,7 @@ use whyslow_numbers::FileAddress;
 
 pub(crate) use index::Units;
 pub(crate) use inlined::InlinedCall;
+pub(crate) use lines::files_of_code;
 
 /// The reader for all DWARF here: ELF files of the supported machines are little-endian.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;

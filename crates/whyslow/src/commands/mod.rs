@@ -19,6 +19,7 @@ pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod scale;
+pub(crate) mod size;
 pub(crate) mod stat;
 pub(crate) mod verify;
 pub(crate) mod view;
@@ -65,6 +66,7 @@ commands! {
         asm: Asm(AsmArgs),
         flame: Flame(FlameArgs),
         view: View(ViewArgs),
+        size: Size(SizeArgs),
     }
     "Compare" {
         bench: Bench(BenchArgs),

@@ -17,7 +17,7 @@ fn whyslow_help() {
 fn commands_help() {
     for command in [
         "record", "heap", "locks", "causal", "stat", "list", "report", "explain", "asm", "bench", "scale",
-        "gate", "diff", "verify", "merge", "flame", "view", "export", "import", "doctor", "lab",
+        "gate", "diff", "verify", "merge", "flame", "view", "size", "export", "import", "doctor", "lab",
     ] {
         insta::assert_snapshot!(format!("{command}_help"), help(&[command, "--help"]));
     }

@@ -1,18 +1,13 @@
 //! One name for all instances of a generic function.
 
-use whyslow_profile::AsyncForm;
-
-use super::grammar::{mask, split_at_top};
+use crate::brackets::{mask, split_at_top};
 
 const ARGUMENTS: &str = "<…>";
 
-/// `app::Map<K,V>::get::<u32>` → `app::Map<…>::get`; `None` if the name has no arguments or another form.
-pub(crate) fn generic_name(name: &str) -> Option<String> {
+/// `app::Map<K,V>::get::<u32>` → `app::Map<…>::get`; `None` if the path has no arguments or another form.
+pub fn generic_path(name: &str) -> Option<String> {
     if !name.contains('<') {
         return None;
-    }
-    if let (Some(form), path) = AsyncForm::split(name) {
-        return generic_name(path).map(|generic| format!("{}{generic}", form.prefix()));
     }
     let whole = mask(name);
     let mut parts = Vec::new();
@@ -55,7 +50,7 @@ fn without_arguments(text: &str, mask: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::generic_name;
+    use super::generic_path;
 
     #[test]
     fn instances_have_one_name() {
@@ -69,7 +64,7 @@ mod tests {
             ("operator<", None),
             ("", None),
         ] {
-            assert_eq!(generic_name(name).as_deref(), generic, "{name}");
+            assert_eq!(generic_path(name).as_deref(), generic, "{name}");
         }
     }
 
@@ -77,7 +72,7 @@ mod tests {
     fn hostile_names_do_no_harm() {
         let deep = format!("{}x{}", "<".repeat(50_000), ">".repeat(50_000));
         for name in ["<<<<", ">>>", "::::<", "a::<b", "<a as b", "\u{202e}::é<名>::名", "<>::<>", &deep] {
-            let _ = generic_name(name);
+            let _ = generic_path(name);
         }
     }
 }
