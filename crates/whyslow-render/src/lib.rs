@@ -11,6 +11,7 @@ pub mod scale;
 mod svg;
 mod table;
 pub mod text;
+pub mod treemap;
 pub mod units;
 
 pub use table::Table;

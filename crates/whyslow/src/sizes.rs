@@ -1,14 +1,18 @@
 //! Measures the space in a program's file, for commands that show it, compare it, or check it.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use whyslow_analyze::size::{SizeNote, Sizes};
 use whyslow_elf::{DebugFolders, Elf, ElfFile};
+use whyslow_render::sanitize::clean;
 use whyslow_render::text::SizeView;
+use whyslow_render::units::bytes;
 use whyslow_size::{Measured, SizeError, measure};
 use whyslow_words::{Fact as _, Remark};
 
 use crate::failure::{Failure, Result};
+use crate::values;
 
 /// A file, measured.
 pub(crate) struct Program {
@@ -90,5 +94,68 @@ fn explain(path: &Path, file: &ElfFile, error: SizeError) -> Failure {
         SizeError::NotElf => failure.next("a Linux program, a shared library or an object file"),
         SizeError::OtherElf(_) => failure.next("a 64-bit program for x86-64 or aarch64"),
         SizeError::CutOff { .. } | SizeError::Damaged(_) => failure.next("another copy of the file"),
+    }
+}
+
+/// The maximum size of a file, or of a crate in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Budget {
+    of: Option<String>,
+    most: u64,
+}
+
+/// Whether a budget is exceeded, in words.
+pub(crate) struct Verdict {
+    pub(crate) is_exceeded: bool,
+    pub(crate) words: String,
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (of, size) = match text.rsplit_once('=') {
+            Some((name, size)) if !name.is_empty() => (Some(name.to_owned()), size),
+            _ => (None, text),
+        };
+        let wrong = |_| format!("`{text}` is not a budget such as 5M, or serde_json=300k");
+        Ok(Self { of, most: values::bytes(size).map_err(wrong)? })
+    }
+}
+
+impl Budget {
+    /// Compares it with a program.
+    pub(crate) fn judge(&self, program: &Program) -> Verdict {
+        let (what, used, unknown) = match &self.of {
+            None => (program.name.clone(), program.sizes.total, String::new()),
+            Some(name) => match program.sizes.group(name) {
+                Some(used) => (name.clone(), used, String::new()),
+                None => (name.clone(), 0, format!("; {} has nothing of that name", program.name)),
+            },
+        };
+        let is_exceeded = used > self.most;
+        let verdict = match is_exceeded {
+            true => format!("over its budget by {}", bytes(used - self.most)),
+            false => "within its budget".to_owned(),
+        };
+        let words = format!("{what}: {} of {}, {verdict}{unknown}", bytes(used), bytes(self.most));
+        Verdict { is_exceeded, words: clean(&words).into_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_of_the_file_or_of_a_crate() {
+        let budget = |text: &str| text.parse::<Budget>();
+        assert_eq!(budget("5MiB"), Ok(Budget { of: None, most: 5 << 20 }));
+        assert_eq!(
+            budget("serde_json=300k"),
+            Ok(Budget { of: Some("serde_json".to_owned()), most: 300 << 10 })
+        );
+        assert!(budget("large").unwrap_err().contains("`large` is not a budget"));
+        assert!(budget("=5M").is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! The space in a program's file: tables from the profile that `whyslow-size` makes.
 
+mod change;
 mod note;
 mod purpose;
 
@@ -11,6 +12,7 @@ use whyslow_profile::{CodeKind, MetricId, Profile, bracketed};
 
 use crate::generic::generic_name;
 
+pub use change::{Changed, SizeChange};
 pub use note::SizeNote;
 pub use purpose::Purpose;
 
@@ -101,6 +103,19 @@ pub struct FunctionSize {
     pub instances: u64,
     /// Whether any of them is code.
     pub is_function: bool,
+    /// Whether it has a name; otherwise, it is called by its address, which is another one in the next build.
+    pub is_named: bool,
+}
+
+/// Bytes that belong to no function and no variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unowned {
+    /// The section, or what they are.
+    pub name: String,
+    /// The part of the file, in brackets.
+    pub group: String,
+    /// The bytes.
+    pub bytes: u64,
 }
 
 /// What functions are grouped by.
@@ -127,6 +142,8 @@ pub struct Sizes {
     pub groups: Vec<SizeRow>,
     /// Functions over all their instances, and variables, largest first. What has no name is not here.
     pub functions: Vec<FunctionSize>,
+    /// What belongs to no function and no variable, largest first.
+    pub unowned: Vec<Unowned>,
     /// The source files that code comes from, largest first; inlined code counts for the file it is written in.
     pub files: Vec<SizeRow>,
     /// Code by what it is for.
@@ -147,6 +164,7 @@ impl Sizes {
         let mut groups: FxHashMap<&str, Bytes> = FxHashMap::default();
         let mut files: FxHashMap<&str, Bytes> = FxHashMap::default();
         let mut by_function: FxHashMap<u32, (Bytes, FxHashSet<u64>)> = FxHashMap::default();
+        let mut unowned: FxHashMap<(&str, &str), u64> = FxHashMap::default();
         let mut total = 0_u64;
         for row in 0..samples.len() {
             let bytes = samples.value[row];
@@ -169,6 +187,8 @@ impl Sizes {
                 let (sum, addresses) = by_function.entry(frame.function.0).or_default();
                 sum.add(part, bytes);
                 addresses.insert(profile.locations.address[location.index()].0);
+            } else {
+                *unowned.entry((profile.text(function.name), group)).or_insert(0) += bytes;
             }
         }
         let functions = functions(profile, by_function);
@@ -190,6 +210,7 @@ impl Sizes {
             })),
             groups: named(groups),
             functions,
+            unowned: unowned_rows(unowned),
             files: named(files),
             purposes,
         }
@@ -198,6 +219,11 @@ impl Sizes {
     /// The bytes of a part of the file.
     pub fn part(&self, part: Part) -> u64 {
         self.parts.iter().find(|row| row.part == Some(part)).map_or(0, |row| row.bytes.total())
+    }
+
+    /// The bytes of a crate, package, namespace or folder; `None` if there is nothing of this name.
+    pub fn group(&self, name: &str) -> Option<u64> {
+        self.groups.iter().find(|row| row.name == name).map(|row| row.bytes.total())
     }
 
     /// The groups that code and variables belong to: crates, packages, namespaces, folders, and the file itself for
@@ -228,6 +254,17 @@ fn sorted(rows: impl Iterator<Item = SizeRow>) -> Vec<SizeRow> {
     rows
 }
 
+fn unowned_rows(rows: FxHashMap<(&str, &str), u64>) -> Vec<Unowned> {
+    let row = |((name, group), bytes): ((&str, &str), u64)| Unowned {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        bytes,
+    };
+    let mut rows: Vec<Unowned> = rows.into_iter().map(row).collect();
+    rows.sort_by(|a, b| (Reverse(a.bytes), &a.name, &a.group).cmp(&(Reverse(b.bytes), &b.name, &b.group)));
+    rows
+}
+
 fn functions(profile: &Profile, by_function: FxHashMap<u32, (Bytes, FxHashSet<u64>)>) -> Vec<FunctionSize> {
     let mut rows: FxHashMap<(String, &str), FunctionSize> = FxHashMap::default();
     for (row, (bytes, addresses)) in by_function {
@@ -242,6 +279,7 @@ fn functions(profile: &Profile, by_function: FxHashMap<u32, (Bytes, FxHashSet<u6
             bytes: Bytes::default(),
             instances: 0,
             is_function: false,
+            is_named: !profile.text(function.raw_name).is_empty(),
         });
         let sum = &mut size.bytes;
         sum.code += bytes.code;

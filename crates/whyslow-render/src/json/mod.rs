@@ -48,7 +48,7 @@ use self::own::{OwnJson, OwnStepJson};
 pub use self::parallelism::parallelism;
 pub use self::remark::RemarkJson;
 pub use self::scale::{SCALE_SCHEMA, scale};
-pub use self::size::{SIZE_SCHEMA, size};
+pub use self::size::{SIZE_DIFF_SCHEMA, SIZE_SCHEMA, size, size_change};
 pub use self::stat::{LIST_SCHEMA, STAT_SCHEMA, StatDocument, list, stat};
 pub use self::suggest::suggestions;
 pub use self::suite::{SUITE_SCHEMA, suite};

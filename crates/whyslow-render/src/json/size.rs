@@ -1,10 +1,10 @@
 //! The space in a file as JSON; `docs/size-json.md` describes it.
 
 use serde::Serialize;
-use whyslow_analyze::size::{Bytes, SizeRow};
+use whyslow_analyze::size::{Bytes, Changed, SizeRow};
 
 use super::RemarkJson;
-use crate::text::SizeView;
+use crate::text::{SizeChangeView, SizeView};
 
 /// The name and version of the schema of `whyslow size`.
 pub const SIZE_SCHEMA: &str = "whyslow-size/1";
@@ -144,5 +144,48 @@ pub fn size<'a>(view: &SizeView<'a>) -> impl Serialize + use<'a> {
             .map(|text| TextJson { bytes: text.len, section: &text.section, start: &text.start })
             .collect(),
         remarks: view.remarks.iter().cloned().map(RemarkJson::from).collect(),
+    }
+}
+
+/// The name and version of the schema of `whyslow size --diff`.
+pub const SIZE_DIFF_SCHEMA: &str = "whyslow-size-diff/1";
+
+#[derive(Serialize)]
+struct ChangeJson<'a> {
+    schema: &'static str,
+    files: [&'a str; 2],
+    bytes: [u64; 2],
+    parts: Vec<ChangedJson<'a>>,
+    crates: Vec<ChangedJson<'a>>,
+    functions: Vec<ChangedJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChangedJson<'a> {
+    name: &'a str,
+    #[serde(rename = "crate", skip_serializing_if = "str::is_empty")]
+    group: &'a str,
+    bytes: [u64; 2],
+    instances: [u64; 2],
+}
+
+/// What changed between two files.
+pub fn size_change<'a>(view: &SizeChangeView<'a>) -> impl Serialize + use<'a> {
+    let rows = |rows: &'a [Changed]| {
+        let json = rows.iter().map(|row| ChangedJson {
+            name: &row.name,
+            group: &row.group,
+            bytes: [row.before, row.after],
+            instances: row.instances,
+        });
+        json.collect()
+    };
+    ChangeJson {
+        schema: SIZE_DIFF_SCHEMA,
+        files: view.files,
+        bytes: view.change.total,
+        parts: rows(&view.change.parts),
+        crates: rows(&view.change.groups),
+        functions: rows(&view.change.functions),
     }
 }

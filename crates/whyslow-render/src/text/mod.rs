@@ -23,6 +23,7 @@ mod ratios;
 mod remark;
 mod scale;
 mod size;
+mod size_change;
 mod spans;
 mod stat;
 mod suggest;
@@ -60,6 +61,7 @@ pub(crate) use scale::size_words;
 #[cfg(test)]
 pub(crate) use scale::tests::growth as growth_for_tests;
 pub use size::{SizeTable, SizeView, size, size_rows, size_table};
+pub use size_change::{SizeChangeView, size_change};
 pub use spans::spans;
 pub use stat::{EventGroup, StatView, events, interval_head, interval_line, stat};
 pub use suggest::suggestions;

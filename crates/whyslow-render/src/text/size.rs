@@ -177,7 +177,7 @@ fn sections(sizes: &Sizes, limit: usize) -> Table {
 }
 
 /// The word for one group, and for several.
-fn group_words(sizes: &Sizes) -> (&'static str, &'static str) {
+pub(super) fn group_words(sizes: &Sizes) -> (&'static str, &'static str) {
     match sizes.groups_are() {
         Grouping::Crates => ("crate", "crates"),
         Grouping::Packages => ("package", "packages"),
