@@ -27,6 +27,7 @@ import { SyscallsPanel } from './panels/syscalls.tsx';
 import { ModulesPanel, WaitsPanel } from './panels/tables.tsx';
 import { TasksPanel } from './panels/tasks.tsx';
 import { ThreadsPanel } from './panels/threads.tsx';
+import { hasTreeMap, TreeMapPanel } from './panels/treemap.tsx';
 import { globalKey } from './shortcuts.ts';
 import { begin, change, fit, fromHash, redo, TABS, undo, type History, type State, type Tab } from './state.ts';
 import { Timeline } from './timeline/timeline.tsx';
@@ -46,6 +47,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
   quality: { title: 'Quality', Panel: QualityPanel },
   findings: { title: 'Findings', Panel: FindingsPanel },
   causal: { title: 'Causal', Panel: CausalPanel },
+  map: { title: 'Tree map', Panel: TreeMapPanel },
   heap: { title: 'Heap', Panel: HeapPanel },
   locks: { title: 'Locks', Panel: LocksPanel },
   critical: { title: 'Critical path', Panel: CriticalPanel },
@@ -61,6 +63,7 @@ const PANELS: Record<Tab, { title: string; Panel: (props: PanelProps) => preact.
 const WITHIN: Partial<Record<Tab, (model: Model) => boolean>> = {
   findings: model => model.profile.explained !== undefined,
   causal: model => model.profile.causalFacts !== undefined,
+  map: hasTreeMap,
   heap: model => model.profile.heap.count > 0,
   locks: model => model.profile.locks.count > 0,
   critical: knowsWakers,

@@ -3,7 +3,7 @@
 import type { Transform } from './transforms.ts';
 
 export type Range = readonly [number, number];
-export const TABS = ['flame', 'findings', 'causal', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'heap', 'waits', 'syscalls', 'locks', 'critical', 'parallelism', 'tasks', 'threads', 'modules'] as const;
+export const TABS = ['flame', 'findings', 'causal', 'map', 'functions', 'tree', 'source', 'chart', 'spans', 'quality', 'heap', 'waits', 'syscalls', 'locks', 'critical', 'parallelism', 'tasks', 'threads', 'modules'] as const;
 export type Tab = (typeof TABS)[number];
 export const COLOURS = ['kind', 'crate', 'module', 'thread', 'function', 'time'] as const;
 export type Colour = (typeof COLOURS)[number];

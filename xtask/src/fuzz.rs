@@ -20,7 +20,7 @@ struct Target {
     prefix: &'static [u8],
 }
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     Target { name: "profile", seeds: &["crates/whyslow-profile/tests/golden"], prefix: &[] },
     // The format is detected.
     Target { name: "import", seeds: &["crates/whyslow-formats/tests/samples"], prefix: &[0xff] },
@@ -29,6 +29,7 @@ const TARGETS: [Target; 8] = [
         seeds: &["target/lab", "crates/whyslow-formats/tests/samples/aarch64"],
         prefix: &[],
     },
+    Target { name: "size", seeds: &["target/lab"], prefix: &[] },
     Target { name: "symbols", seeds: &["target/lab"], prefix: &[] },
     Target { name: "agent_wire", seeds: &[], prefix: &[] },
     Target { name: "asm", seeds: &[], prefix: &[] },

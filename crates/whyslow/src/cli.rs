@@ -137,6 +137,8 @@ pub(crate) enum Request {
     CargoAsm(Box<cargo::CargoAsmArgs>, Volume),
     /// `cargo whyslow stat`
     CargoStat(Box<cargo::CargoStatArgs>, Volume),
+    /// `cargo whyslow size`
+    CargoSize(Box<cargo::CargoSizeArgs>, Volume),
     /// `cargo whyslow`
     Cargo(Box<cargo::CargoArgs>, Volume),
 }
@@ -151,6 +153,7 @@ pub(crate) fn run(request: Request) -> Result<Exit> {
         Request::CargoBench(args, volume) => cargo::run_bench(&args, volume),
         Request::CargoAsm(args, volume) => cargo::run_asm(&args, volume),
         Request::CargoStat(args, volume) => cargo::run_stat(*args, volume),
+        Request::CargoSize(args, volume) => cargo::run_size(&args, volume),
         Request::Cargo(args, volume) => cargo::run(*args, volume),
     }
 }
@@ -255,6 +258,9 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
         Ok(CargoCli { command: Some(CargoCommand::Stat(args)), volume, .. }) => {
             Request::CargoStat(args, volume.into())
         }
+        Ok(CargoCli { command: Some(CargoCommand::Size(args)), volume, .. }) => {
+            Request::CargoSize(args, volume.into())
+        }
         Ok(cli) => Request::Cargo(Box::new(cli.args), cli.volume.into()),
         Err(error) => answered(&error),
     })
@@ -266,7 +272,7 @@ pub(crate) fn parse_cargo(mut args: Vec<OsString>) -> Result<Request> {
     name = "cargo whyslow",
     bin_name = "cargo whyslow",
     version,
-    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]\n       cargo whyslow stat [OPTIONS] [-- ARGS...]\n       cargo whyslow bench [OPTIONS] [FILTER]\n       cargo whyslow asm [OPTIONS] FUNCTION",
+    override_usage = "cargo whyslow [OPTIONS] [-- ARGS...]\n       cargo whyslow heap [OPTIONS] [-- ARGS...]\n       cargo whyslow stat [OPTIONS] [-- ARGS...]\n       cargo whyslow bench [OPTIONS] [FILTER]\n       cargo whyslow asm [OPTIONS] FUNCTION\n       cargo whyslow size [OPTIONS]",
     after_help = CARGO_EXAMPLES,
     subcommand_help_heading = "Commands",
     disable_help_subcommand = true,
@@ -288,6 +294,7 @@ enum CargoCommand {
     Stat(Box<cargo::CargoStatArgs>),
     Bench(Box<cargo::CargoBenchArgs>),
     Asm(Box<cargo::CargoAsmArgs>),
+    Size(Box<cargo::CargoSizeArgs>),
 }
 
 const CARGO_EXAMPLES: &str = "\
@@ -299,6 +306,7 @@ Examples:
   cargo whyslow stat -r 10 -- input.txt      build, then `whyslow stat`
   cargo whyslow bench --git main             compare benchmarks with `main`
   cargo whyslow asm parse                    machine code of `parse`
+  cargo whyslow size --bin app               what takes the space in `app`
 
 The build is optimised and has line tables. It uses its own cargo profile,
 `whyslow`, which inherits from `release`: Cargo.toml and your release build

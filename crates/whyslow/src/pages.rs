@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use whyslow_profile::{MetricId, Profile};
-use whyslow_render::html::{Explained, Page, view_of_experiments, view_of_metric, write_page};
+use whyslow_render::html::{Explained, Page, first_view, view_of_metric, write_page};
 
 use crate::allowed::for_viewer;
 use crate::cli::Volume;
@@ -21,7 +21,7 @@ pub(crate) fn with_page<R>(
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let file = shell::file(path);
     let explained = Explained { explanation: &for_viewer(profile, &file), path: &file };
-    let parts = [view_of_metric(profile, metric), view_of_experiments(profile).to_owned()];
+    let parts = [view_of_metric(profile, metric), first_view(profile).to_owned()];
     let view = parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("&");
     show(&Page::explained(profile, &name, explained).opened_with(&view))
 }

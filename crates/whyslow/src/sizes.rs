@@ -38,6 +38,13 @@ impl Program {
         Ok(Self { name, measured, sizes, remarks })
     }
 
+    /// Replaces the advice about debug information and symbols: whyslow's own build has both.
+    pub(crate) fn built_by_whyslow(&mut self) {
+        let of_build = SizeNote::Built.remark();
+        self.remarks.retain(|remark| !SizeNote::OF_BUILD.contains(&remark.id));
+        self.remarks.insert(0, of_build);
+    }
+
     /// What to show of it.
     pub(crate) fn view(&self) -> SizeView<'_> {
         SizeView {

@@ -50,6 +50,8 @@ pub enum SizeNote {
         /// Their share of the file without debug information and symbols.
         share: f64,
     },
+    /// Debug information and symbols are those of whyslow's build, not of the user's.
+    Built,
     /// Functions have no names.
     Stripped,
     /// Bytes behind the last section.
@@ -67,9 +69,13 @@ impl SizeNote {
         "size-instances",
         "size-alike",
         "size-panics",
+        "size-built",
         "size-stripped",
         "size-undescribed",
     ];
+
+    /// The ids of what depends on how the program was built.
+    pub const OF_BUILD: &'static [&'static str] = &["size-debug-info", "size-symbols"];
 
     /// What is worth saying about a file, most bytes first.
     pub fn of(sizes: &Sizes, alike: &[Alike], has_names: bool) -> Vec<Self> {
@@ -166,6 +172,10 @@ impl Fact for SizeNote {
                 ),
             )
             .or("panic = \"abort\" removes landing pads; fewer format!, {:?} and unwrap in generic code remove the rest"),
+            Self::Built => note(
+                "size-built",
+                "line tables and symbols are those of this build; your release build may have neither".to_owned(),
+            ),
             Self::Stripped => {
                 note("size-stripped", "most functions have no names, so crates and functions cannot be told".to_owned())
                     .or("the file before it was stripped, or its debug file next to it")

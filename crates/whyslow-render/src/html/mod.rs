@@ -25,4 +25,4 @@ pub use bench::BenchPage;
 pub use changes::ChangesView;
 pub use findings::Explained;
 pub use page::{Bundle, Content, Page, served_page, served_policy, write_page, write_payload};
-pub use payload::{view_of_experiments, view_of_metric};
+pub use payload::{first_view, view_of_metric};

@@ -221,9 +221,14 @@ pub(super) fn shown_row(profile: &Profile, metric: MetricId) -> u32 {
     (0..).zip(shown(profile)).find(|(_, shown)| *shown == metric).map_or(0, |(row, _)| row)
 }
 
-/// The state of a viewer that begins with causal profiling, if there are experiments, for
+/// The state that a viewer begins with: causal profiling if there are experiments, the tree map of a file, for
 /// [`Page::opened_with`](super::Page::opened_with).
-pub fn view_of_experiments(profile: &Profile) -> &'static str {
+pub fn first_view(profile: &Profile) -> &'static str {
+    if profile.main_metric() == MetricId::default()
+        && profile.metric_named(whyslow_profile::size::METRIC).is_some()
+    {
+        return "tab=map";
+    }
     if profile.causal.experiments.is_empty() { "" } else { "tab=causal" }
 }
 

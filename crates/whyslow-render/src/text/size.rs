@@ -1,6 +1,7 @@
 //! The space in a file as text.
 
 use whyslow_analyze::size::{Alike, FunctionSize, Grouping, LongText, SizeRow, Sizes};
+use whyslow_profile::size::Part;
 use whyslow_words::Remark;
 
 use super::layout::{BOLD, DIM, PLAIN, push_line, push_wrapped, styled};
@@ -60,6 +61,11 @@ pub fn size(view: &SizeView<'_>, limit: Option<usize>, width: usize) -> String {
     };
     let head = format!("{} ({} bytes){in_memory}", bytes(sizes.total), Count(sizes.total));
     push_line(&mut out, &format!("{}: {head}", styled(BOLD, clean(view.file))));
+    let for_people = sizes.part(Part::Debug) + sizes.part(Part::Symbols);
+    if for_people > 0 {
+        let loaded = bytes(sizes.total - for_people);
+        push_line(&mut out, &format!("{loaded} without debug information and symbol table"));
+    }
     let rows = limit.unwrap_or(FIRST_ROWS);
     for what in [SizeTable::Parts, SizeTable::Crates, SizeTable::Functions] {
         let rows = if what == SizeTable::Parts { usize::MAX } else { rows };

@@ -26,16 +26,17 @@ const SMALLEST: f64 = 6.0;
 const STYLE: &str = "\
 svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1f24}text{fill:currentColor}.title{font-size:16px;font-weight:600}.dim{fill:#57606a}\
 .n{font:11px ui-monospace,monospace;fill:#111;pointer-events:none}.b{font-weight:600}rect{stroke:#fff;stroke-width:.6}\
-.g{fill:#d0d7de}.k0{fill:#7cc68d}.k1{fill:#7cc4d6}.k2{fill:#8fb0e8}.k3{fill:#e3c565}.k4{fill:#cfa3dd}.k5{fill:#b9c0c8}.k6{fill:#c8ccd1}.k7{fill:#e6b39a}\
+.g{fill:#d0d7de}.k0{fill:#f09a48}.k1{fill:#f8db8d}.k2{fill:#54c8f6}.k3{fill:#cf84c8}.k4{fill:#5bb077}.k5{fill:#a9b3bb}.k6{fill:#eceef0}\
 rect:hover{stroke:#111;stroke-width:2}\
 @media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}.dim{fill:#9198a1}.g{fill:#8b949e}}";
 
 /// Kinds in the order of their classes `k0`, `k1`, …, with their names in the legend.
-const KINDS: [(Option<CodeKind>, &str); 6] = [
+const KINDS: [(Option<CodeKind>, &str); 7] = [
     (Some(CodeKind::Yours), "your code"),
     (Some(CodeKind::Dependency), "dependency"),
     (Some(CodeKind::Std), "std"),
     (Some(CodeKind::Allocator), "allocator"),
+    (Some(CodeKind::Runtime), "runtime"),
     (Some(CodeKind::Unknown), "other code"),
     (None, "no function"),
 ];
@@ -47,8 +48,9 @@ fn class(kind: Option<CodeKind>) -> usize {
         Some(CodeKind::Dependency) => 1,
         Some(CodeKind::Std) => 2,
         Some(CodeKind::Allocator) => 3,
-        Some(CodeKind::Runtime | CodeKind::Kernel | CodeKind::Unknown) => 6,
-        None => 7,
+        Some(CodeKind::Runtime | CodeKind::Kernel) => 4,
+        Some(CodeKind::Unknown) => 5,
+        None => 6,
     }
 }
 
@@ -179,7 +181,7 @@ fn draw_group(out: &mut String, group: &Group<'_>, rect: Rect, total: u64) {
     }
     if let Some((area, count, size)) = small {
         let text = format!("{count} smaller: {}\n{}", bytes(size), visible(group.name));
-        block(out, area, "k6", &text, None);
+        block(out, area, "k5", &text, None);
     }
 }
 

@@ -5,7 +5,7 @@ use whyslow_causal::testing::{Line, add_experiments};
 use whyslow_causal::words::sentence;
 use whyslow_causal::{Verdict, estimate};
 use whyslow_profile::Profile;
-use whyslow_render::html::{Page, view_of_experiments, write_payload};
+use whyslow_render::html::{Page, first_view, write_payload};
 
 use crate::decoder::{NONE, Payload};
 
@@ -85,9 +85,9 @@ fn an_overloaded_machine_has_a_reason_and_no_rows() {
 
 #[test]
 fn a_page_begins_with_experiments_only_if_there_are_some() {
-    assert_eq!(view_of_experiments(&program()), "tab=causal");
+    assert_eq!(first_view(&program()), "tab=causal");
     let plain = testing::profile("main;a 1");
-    assert_eq!(view_of_experiments(&plain), "");
+    assert_eq!(first_view(&plain), "");
     let payload = payload(&plain);
     assert!(
         payload.header.get("causal").is_none()

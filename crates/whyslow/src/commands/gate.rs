@@ -25,6 +25,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::{self, Output, note};
 use crate::series::{Exact, How, Runnable, Trees, counted, input, run_series, words};
+use crate::sizes::Program;
 use crate::terminal;
 
 /// Check a change for performance regressions (CI gate)
@@ -284,7 +285,25 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
         compared(name, gate, &answer, bench, margin)
     };
     rows.extend(budgets(name, bench, &series, answer.summaries.len() - 1, &exact));
+    if let Some(runnable) = runnables.last().filter(|_| !bench.max_crates.is_empty()) {
+        rows.extend(crate_budgets(name, bench, runnable)?);
+    }
     Ok(rows)
+}
+
+/// The rows for the sizes of crates in head's program. A crate that is not in it has no bytes.
+fn crate_budgets(name: &str, bench: &Bench, head: &Runnable) -> Result<Vec<Row>> {
+    let path = head.command().file().ok_or_else(|| {
+        Failure::new(format!("{name}: max-crates: the program's file was not found"))
+            .next("a command with the path of the program")
+    })?;
+    let program = Program::open(&path)?;
+    let row = |(of, most): (&String, &config::Bytes)| {
+        let used = program.sizes.group(of).unwrap_or(0);
+        let metric = Metric::Event(format!("{of}-bytes"));
+        Row::budget(name, &metric, Measured::exactly(used as f64), most.0 as f64, &bytes(most.0))
+    };
+    Ok(bench.max_crates.iter().map(row).collect())
 }
 
 /// The rows that compare head with base.

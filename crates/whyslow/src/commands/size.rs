@@ -125,17 +125,28 @@ pub(crate) fn run(args: &SizeArgs, volume: Volume) -> Result<Exit> {
     run_binary(&args.binary, &args.how, volume)
 }
 
-/// Measures a program and prints its sizes, and whether they are within their budgets.
-pub(crate) fn run_binary(binary: &Path, how: &ShowArgs, volume: Volume) -> Result<Exit> {
-    let program = Program::open(binary)?;
-    how.write_files(&program, volume)?;
+/// The same for a program that whyslow built.
+pub(crate) fn run_built(binary: &Path, how: &ShowArgs, volume: Volume) -> Result<Exit> {
+    let mut program = Program::open(binary)?;
+    program.built_by_whyslow();
+    run_program(&program, how, volume)
+}
+
+/// Measures a program and prints its sizes.
+fn run_binary(binary: &Path, how: &ShowArgs, volume: Volume) -> Result<Exit> {
+    run_program(&Program::open(binary)?, how, volume)
+}
+
+/// Prints the sizes of a program, and whether they are within their budgets.
+fn run_program(program: &Program, how: &ShowArgs, volume: Volume) -> Result<Exit> {
+    how.write_files(program, volume)?;
     print(&match &how.diff {
-        Some(before) => how.changes(&Program::open(before)?, &program)?,
-        None => how.tables(&program)?,
+        Some(before) => how.changes(&Program::open(before)?, program)?,
+        None => how.tables(program)?,
     })?;
     let mut exit = Exit::Success;
     for budget in &how.budget {
-        let verdict = budget.judge(&program);
+        let verdict = budget.judge(program);
         if verdict.is_exceeded {
             exit = Exit::Worse;
         }

@@ -35,6 +35,7 @@ fn cargo_whyslow_help() {
     insta::assert_snapshot!("cargo_whyslow_stat_help", help(&["stat", "--help"]));
     insta::assert_snapshot!("cargo_whyslow_bench_help", help(&["bench", "--help"]));
     insta::assert_snapshot!("cargo_whyslow_asm_help", help(&["asm", "--help"]));
+    insta::assert_snapshot!("cargo_whyslow_size_help", help(&["size", "--help"]));
 }
 
 #[test]

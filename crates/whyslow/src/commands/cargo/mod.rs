@@ -19,6 +19,7 @@ use self::build::{Build, Executable};
 use self::metadata::Metadata;
 use self::target::{Choice, TargetArgs};
 use super::heap::HowArgs;
+use super::size::ShowArgs;
 use super::stat::CountArgs;
 use crate::cli::Volume;
 use crate::exit::Exit;
@@ -53,6 +54,18 @@ pub(crate) struct CargoStatArgs {
     // -r means --runs here, as in `whyslow stat`.
     #[command(flatten)]
     how: CountArgs,
+}
+
+/// Build a target, and show what takes the space in it
+#[derive(Debug, Args)]
+#[command(override_usage = "cargo whyslow size [OPTIONS]")]
+pub(crate) struct CargoSizeArgs {
+    #[command(flatten)]
+    how: ShowArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    build: BuildArgs,
 }
 
 /// What to build, and the program's arguments.
@@ -141,6 +154,16 @@ pub(crate) fn run_heap(args: CargoHeapArgs, volume: Volume) -> Result<Exit> {
 pub(crate) fn run_stat(args: CargoStatArgs, volume: Volume) -> Result<Exit> {
     match build(args.what, volume)? {
         Ok((target, _)) => super::stat::run_target(&target, &args.how, volume),
+        Err(code) => Ok(Exit::Cargo(code)),
+    }
+}
+
+/// Builds, then measures the program's file.
+pub(crate) fn run_size(args: &CargoSizeArgs, volume: Volume) -> Result<Exit> {
+    let metadata = Metadata::load(&args.build, None)?;
+    let choice = target::choose(&args.target, &metadata)?;
+    match build::run(&args.build, choice.build_args(), volume)? {
+        Ok(built) => super::size::run_built(&built.executable(&choice)?.path, &args.how, volume),
         Err(code) => Ok(Exit::Cargo(code)),
     }
 }

@@ -82,6 +82,9 @@ pub(super) struct Bench {
     pub(super) max_allocations: Option<u64>,
     /// The maximum file size of head's program.
     pub(super) max_binary: Option<Bytes>,
+    /// The maximum size of crates in head's program, by name.
+    #[serde(default)]
+    pub(super) max_crates: BTreeMap<String, Bytes>,
 }
 
 /// An accepted regression.

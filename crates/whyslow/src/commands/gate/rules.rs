@@ -79,6 +79,12 @@ impl Changes {
         head.max_peak = self.most("max-peak", base.max_peak, head.max_peak);
         head.max_allocations = self.most("max-allocations", base.max_allocations, head.max_allocations);
         head.max_binary = self.most("max-binary", base.max_binary, head.max_binary);
+        for (name, before) in &base.max_crates {
+            let after = head.max_crates.get(name).copied();
+            if let Some(most) = self.most("max-crates", Some(*before), after) {
+                head.max_crates.insert(name.clone(), most);
+            }
+        }
         for (rule, before, after) in
             [("heap", base.heap, &mut head.heap), ("instructions", base.instructions, &mut head.instructions)]
         {
@@ -172,6 +178,14 @@ mod tests {
                 "a heap true -> false Base"
             ]
         );
+        // The budget of a crate.
+        let (gate, changes) = merged(
+            &format!("{BENCH}max-crates = {{ serde = \"1M\" }}\n"),
+            &format!("{BENCH}max-crates = {{ serde = \"2M\", regex = \"3M\" }}\n"),
+        );
+        let crates = &gate.bench["a"].max_crates;
+        assert_eq!((crates["serde"].0, crates["regex"].0), (1 << 20, 3 << 20));
+        assert_eq!(changes, ["a max-crates 1.00 MiB -> 2.00 MiB Base"]);
         // A margin of one bench, beside the default of 2 %; a budget that is gone.
         let (gate, changes) =
             merged(&format!("{BENCH}max-binary = \"1M\"\n"), &format!("{BENCH}margin = \"30%\"\n"));
