@@ -94,7 +94,7 @@ describe('the tree map panel', () => {
 });
 
 test('a program’s file opens as a tree map', { skip: without(WHYSLOW, 'WHYSLOW does not name the executable') }, async () => {
-  const whyslow = (...args) => execFileSync(WHYSLOW, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], cwd: folder });
+  const whyslow = (...args) => execFileSync(WHYSLOW, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, maxBuffer: 1 << 28 });
   const { crates } = JSON.parse(whyslow('size', WHYSLOW, '-o', 'size.whyslow', '--format', 'json'));
   whyslow('view', 'size.whyslow', '-o', 'size.html');
   await open(join(folder, 'size.html'));

@@ -122,9 +122,12 @@ impl<'a> Symbols<'a> {
 
 /// Mapping symbols of ARM, labels of the assembler and numbers of constants (`anon.0123….7`) are no names.
 fn is_name(name: &str) -> bool {
-    let is_numbered = name
-        .strip_prefix("anon.")
-        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.'));
+    let is_numbered =
+        name.strip_prefix("anon.").and_then(|rest| rest.split_once('.')).is_some_and(|(hash, number)| {
+            hash.len() == 32
+                && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && number.starts_with(|first: char| first.is_ascii_digit())
+        });
     !(name.is_empty()
         || name.starts_with("$x")
         || name.starts_with("$d")
@@ -194,4 +197,30 @@ pub(crate) fn map(ranges: impl IntoIterator<Item = (Range<u64>, OwnerId)>, owner
     let mut ranges: Vec<_> = ranges.into_iter().filter(|(_, owner)| named(*owner)).collect();
     ranges.sort_by_key(|(range, _)| range.start);
     Map { ranges }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_compilers_are_no_names() {
+        for name in [
+            "",
+            "$x",
+            "$d.1",
+            ".Lanon",
+            "anon.86a702d1c436ab48a4173751bcf5ac88.3064",
+            "anon.86a702d1c436ab48a4173751bcf5ac88.7.llvm.99",
+        ] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(is_name("main") && is_name("anon.cache.1") && is_name("anon"));
+    }
+
+    #[test]
+    fn fillers_are_short_or_one_byte_again_and_again() {
+        assert!(is_filler(&[0xcc; 100]) && is_filler(b"\x66\x2e\x0f\x1f\x84\0\0\0\0\0"));
+        assert!(!is_filler(b"\x55\x48\x89\xe5\x41\x57\x41\x56\x53\x50\x48\x83\xec\x18\xc3\x90"));
+    }
 }
