@@ -5,7 +5,8 @@ mod layout;
 use std::fmt::Write as _;
 
 use whyslow_analyze::size::Sizes;
-use whyslow_profile::CodeKind;
+use whyslow_profile::size::Part;
+use whyslow_profile::{CodeKind, bracketed};
 use whyslow_words::Percent;
 
 use crate::flame::text::{push_xml, visible};
@@ -29,6 +30,9 @@ svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1f24}text{fill:curre
 .g{fill:#d0d7de}.k0{fill:#f09a48}.k1{fill:#f8db8d}.k2{fill:#54c8f6}.k3{fill:#cf84c8}.k4{fill:#5bb077}.k5{fill:#a9b3bb}.k6{fill:#eceef0}\
 rect:hover{stroke:#111;stroke-width:2}\
 @media(prefers-color-scheme:dark){svg{background:#0d1117;color:#e6edf3}.dim{fill:#9198a1}.g{fill:#8b949e}}";
+
+/// They would hide everything else, and no program needs them to run.
+const LEFT_OUT: [Part; 2] = [Part::Debug, Part::Symbols];
 
 /// Kinds in the order of their classes `k0`, `k1`, …, with their names in the legend.
 const KINDS: [(Option<CodeKind>, &str); 7] = [
@@ -88,6 +92,8 @@ fn groups(sizes: &Sizes) -> Vec<Group<'_>> {
             groups[*at].blocks.push(block);
         }
     }
+    let is_left_out = |name: &str| LEFT_OUT.iter().any(|part| name == bracketed(part.label()));
+    groups.retain(|group| !is_left_out(group.name));
     for group in &mut groups {
         group.blocks.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(b.name)));
     }
@@ -101,8 +107,12 @@ pub fn of_sizes(file: &str, sizes: &Sizes) -> String {
     );
     let title = cut(&visible(file), 100);
     label(&mut out, "title", 8.0, 24.0, "start", &format!("{title}: {}", bytes(sizes.total)));
-    let what = "areas are bytes in the file; point at one for its name and size";
-    label(&mut out, "dim", 8.0, 44.0, "start", what);
+    let left_out: u64 = LEFT_OUT.iter().map(|part| sizes.part(*part)).sum();
+    let mut what = "areas are bytes in the file; point at one for its name and size".to_owned();
+    if left_out > 0 {
+        what.push_str(&format!("; without {} of debug information and symbol table", bytes(left_out)));
+    }
+    label(&mut out, "dim", 8.0, 44.0, "start", &what);
     legend(&mut out);
     let groups = groups(sizes);
     let values: Vec<f64> = groups.iter().map(|group| group.bytes as f64).collect();
@@ -242,8 +252,8 @@ mod tests {
             ],
             functions: vec![function("</title><script>\u{202e}\0", 600_000), function("f::<T>", 300_000)],
             unowned: vec![Unowned {
-                name: ".debug_info".to_owned(),
-                group: "[debug information]".to_owned(),
+                name: ".rodata".to_owned(),
+                group: "[read-only data]".to_owned(),
                 bytes: 100_000,
             }],
             files: Vec::new(),
