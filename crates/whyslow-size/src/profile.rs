@@ -183,14 +183,22 @@ impl About<'_> {
                 let given = Given { name: raw, file: source, module_kind, module_path: self.path };
                 let described = describe(&given);
                 let package = self.is_go.then(|| go_package(raw)).flatten();
-                let crate_name = described.crate_name.filter(|_| package.is_none());
+                let namespace = namespace(raw, &described.name);
+                // A name that begins with its return type, `std::string app::name()`, is not std's.
+                let is_std =
+                    described.kind == CodeKind::Std && namespace.as_deref().is_none_or(is_std_of_cpp);
+                let kind = match described.kind {
+                    CodeKind::Std if !is_std && source.is_some() => CodeKind::Yours,
+                    CodeKind::Std if !is_std => CodeKind::Dependency,
+                    kind => kind,
+                };
                 let group = package
                     .map(str::to_owned)
-                    .or(crate_name)
-                    .or_else(|| namespace(raw, &described.name))
+                    .or(namespace)
+                    .or(described.crate_name)
                     .or_else(|| folders.group(source?))
                     .unwrap_or_else(|| bracketed(self.file_name));
-                Some(Shown { name: described.name, raw: (*raw).to_owned(), group, kind: described.kind })
+                Some(Shown { name: described.name, raw: (*raw).to_owned(), group, kind })
             }
             Owner::Unnamed(address) => Some(Shown {
                 name: format!("{}+0x{address:x}", self.file_name),
@@ -223,11 +231,23 @@ fn namespace(raw: &str, name: &str) -> Option<String> {
         "virtual thunk to ",
         "construction vtable for ",
     ];
-    if !raw.starts_with("_Z") {
+    if !raw.starts_with("_Z") || is_rust(raw) {
         return None;
     }
     let path = OF.iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
     whyslow_symbols::outermost_name(path)
+}
+
+/// The namespaces of the C++ standard library.
+fn is_std_of_cpp(namespace: &str) -> bool {
+    matches!(namespace, "std" | "__gnu_cxx" | "__cxxabiv1")
+}
+
+/// Whether a name that looks like C++ has the hash of rustc: `_ZN…17h0123456789abcdefE`.
+fn is_rust(raw: &str) -> bool {
+    let name = raw.split('.').next().unwrap_or(raw);
+    let hash = name.strip_suffix('E').and_then(|name| name.rsplit_once("17h")).map(|(_, hash)| hash);
+    hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 struct Build<'p> {
@@ -347,5 +367,34 @@ impl Build<'_> {
         let function = self.function(&name, &name, &group, CodeKind::Unknown, None, false);
         let location = self.location(function, None, None);
         self.stack(Some(root), location)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpp_is_grouped_by_namespaces_and_rust_is_not() {
+        let of = |raw: &str| namespace(raw, &shown(raw));
+        assert_eq!(of("_ZN3geo5ShapeD0Ev").as_deref(), Some("geo"));
+        assert_eq!(of("_ZTVN3geo5ShapeE").as_deref(), Some("geo"), "its vtable");
+        assert_eq!(
+            of("_ZN3geo3sumISsEET_RKSt6vectorIS1_SaIS1_EE").as_deref(),
+            Some("geo"),
+            "not its return type"
+        );
+        assert_eq!(of("_Z6helperi"), None);
+        assert_eq!(of("_ZN4core3fmt5write17h0123456789abcdefE"), None);
+        assert_eq!(of("_ZN4core3fmt5write17h0123456789abcdefE.llvm.12"), None);
+        assert_eq!(of("main"), None);
+    }
+
+    #[test]
+    fn go_is_grouped_by_packages() {
+        assert_eq!(go_package("encoding/json.(*Decoder).Decode"), Some("encoding/json"));
+        assert_eq!(go_package("github.com/a/b.v2.Run"), Some("github.com/a/b"));
+        assert_eq!(go_package("main.main"), Some("main"));
+        assert_eq!(go_package("memmove"), None);
     }
 }

@@ -166,7 +166,8 @@ pub(crate) fn divide<'a>(
     let named =
         symbols.iter().map(|symbol| (symbol.range.clone(), Owner::Symbol(symbol.name, symbol.range.start)));
     let mut claims: Vec<(Range<u64>, Owner<'a>)> = named.collect();
-    if section.code {
+    let has_stubs = section.name.starts_with(".plt");
+    if section.code && !has_stubs {
         // A symbol wins against the entry of the unwind tables at its address: the sort is stable.
         let first = unnamed.partition_point(|range| range.start < whole.start);
         let inside = unnamed[first..].iter().take_while(|range| range.start < whole.end);
@@ -177,6 +178,7 @@ pub(crate) fn divide<'a>(
         let at = |address: u64| (address - whole.start) as usize;
         let inside = &bytes[at(gap.start)..at(gap.end)];
         Owner::Nobody(match section.code {
+            true if has_stubs => "stubs of imported functions",
             true if is_filler(inside) => "alignment of functions",
             true => "code without a name",
             false => "",

@@ -245,11 +245,7 @@ mod tests {
             total: 1_000_010,
             parts: Vec::new(),
             sections: Vec::new(),
-            groups: vec![
-                row("<app> & \"co\"", 900_000),
-                row("[debug information]", 100_000),
-                row("tiny", 10),
-            ],
+            groups: vec![row("<app> & \"co\"", 900_000), row("[read-only data]", 100_000), row("tiny", 10)],
             functions: vec![function("</title><script>\u{202e}\0", 600_000), function("f::<T>", 300_000)],
             unowned: vec![Unowned {
                 name: ".rodata".to_owned(),
