@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use whyslow_analyze::heap::Sites;
+use whyslow_analyze::heap::{Memory, Sites};
 use whyslow_analyze::{
     BlockedWorker, CallTree, Callers, CriticalPath, FunctionTable, GroupBy, Groups, HotLines, HotPath, Lines,
     LockTable, Outline, OwnTable, Parallelism, Quality, SpanTable, SyscallTable, TaskTable, Threads,
@@ -72,6 +72,8 @@ pub enum Body {
     Heap(Heap),
     /// Memory that is lost, with callers.
     Leaks(Heap),
+    /// Memory over time.
+    Memory(Box<Memory>),
     /// What experiments say about speeding up lines and functions.
     Causal(Box<Estimates>),
     /// How far to trust the profile; the answer's quality has it all.

@@ -33,6 +33,7 @@ mod facts;
 pub mod file;
 pub mod heap;
 mod ids;
+mod memory;
 mod meta;
 mod metric;
 mod note;
@@ -61,6 +62,7 @@ pub use ids::{
     CounterId, ExperimentId, FunctionId, LocationId, MetricId, ModuleId, PointId, ProcessId, RelativeAddress,
     StackId, StringId, TargetId, ThreadId,
 };
+pub use memory::{MemoryCurve, MemorySnapshot, MemoryTime, SnapshotKind};
 pub use meta::{Counters, ExitStatus, Host, KernelView, Meta, Sampling, StillRunning};
 pub use metric::{Metric, Origin, OverTime, Sampler, Subject, Trigger};
 pub use note::{

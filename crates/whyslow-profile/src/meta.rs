@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::heap::HeapFacts;
+use crate::memory::MemoryCurve;
 use crate::note::Note;
 
 /// Facts about the recording as a whole. Stored as JSON inside the file: unknown fields are ignored and
@@ -51,6 +52,9 @@ pub struct Meta {
     pub still_running: Vec<StillRunning>,
     /// Facts about the heap, if it was recorded.
     pub heap: Option<HeapFacts>,
+    /// Memory over time, if another tool recorded it as snapshots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryCurve>,
     /// The recorder's notes to the reader. In files of earlier versions, `notes` are sentences; the other
     /// field name keeps facts away from readers that know only sentences.
     #[serde(rename = "noted", alias = "notes")]

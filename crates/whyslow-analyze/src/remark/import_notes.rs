@@ -122,7 +122,7 @@ fn text(note: &ImportNote) -> String {
         ImportNote::MassifMoments => {
             "massif records live bytes per call site in a few snapshots, not how often anything was allocated"
         }
-        ImportNote::MassifTime => "its time axis counts instructions or bytes: the timeline is not imported",
+        ImportNote::MassifTime => "its time axis counts instructions or bytes: only `report memory` shows it",
         ImportNote::CallgrindCounts => {
             "callgrind counts instead of sampling: there are no times and no separate threads"
         }

@@ -1,6 +1,6 @@
 //! Views of the heap: where memory is allocated, what holds it, and leaks.
 
-use whyslow_analyze::heap::{Sites, has_heap};
+use whyslow_analyze::heap::{Memory, Sites, has_heap, has_memory};
 use whyslow_profile::{HeapProcess, Profile, heap};
 
 use super::{Needs, View};
@@ -21,6 +21,19 @@ pub static HEAP: View = View {
     body: |query, profile| Ok(Body::Heap(heap_of(query, profile))),
 };
 
+/// Memory over time: a graph, the snapshots, and the call sites that held it at the peak.
+pub static MEMORY: View = View {
+    name: "memory",
+    help: &[("memory", "memory over time, and the call sites that held it at the peak")],
+    of_samples: false,
+    refusal: |profile, _, narrowing| match has_memory(profile) {
+        true => (narrowing > Narrowing::None).then_some(Refusal::HeapOfAPart),
+        false => Some(no_memory()),
+    },
+    body: |_, profile| Memory::of(profile).map(|memory| Body::Memory(Box::new(memory))).ok_or_else(no_memory),
+    ..HEAP
+};
+
 /// Lost memory: each line that allocated it, with its callers.
 pub static LEAKS: View = View {
     name: "leaks",
@@ -28,6 +41,10 @@ pub static LEAKS: View = View {
     body: |query, profile| Ok(Body::Leaks(heap_of(query, profile))),
     ..HEAP
 };
+
+fn no_memory() -> Refusal {
+    Refusal::NotRecorded { missing: Missing::Heap, noted: None }
+}
 
 fn heap_of(query: &Query, profile: &Profile) -> Heap {
     let weights = query.weights(profile);

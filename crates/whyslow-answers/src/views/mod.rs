@@ -12,7 +12,7 @@ use whyslow_profile::{Profile, Samples};
 
 pub use self::causal::CAUSAL;
 pub use self::code::{CALLERS, CRATES, FUNCTIONS, LINES, MODULES, TREE};
-pub use self::heap::{HEAP, LEAKS};
+pub use self::heap::{HEAP, LEAKS, MEMORY};
 pub use self::threads::{PARALLELISM, SPANS, TASKS, THREADS};
 pub use self::waits::{CRITICAL_PATH, LOCKS, SYSCALLS, WAITS};
 use crate::answer::Body;
@@ -53,7 +53,7 @@ pub enum Needs {
 }
 
 /// All views, in the order of the help.
-pub static ALL: [&View; 19] = [
+pub static ALL: [&View; 20] = [
     &SUMMARY,
     &FUNCTIONS,
     &TREE,
@@ -71,6 +71,7 @@ pub static ALL: [&View; 19] = [
     &SYSCALLS,
     &HEAP,
     &LEAKS,
+    &MEMORY,
     &CAUSAL,
     &QUALITY,
 ];

@@ -9,10 +9,10 @@ use whyslow_processor::PAGE;
 use whyslow_profile::{LocationId, Profile, StackId, heap::counter};
 
 use super::heap::events::{Events, Run};
-use super::heap::timeline::Timeline;
 use super::heap::{command, no_heap};
 use super::places::{module_of, places};
 use super::{Export, LeftOut, one_line};
+use whyslow_analyze::heap::Timeline;
 
 /// The maximum number of allocations written one by one: about 60 MB with their frees.
 const ALLOCATIONS: u64 = 5_000_000;

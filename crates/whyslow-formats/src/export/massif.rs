@@ -5,55 +5,39 @@ use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
+use whyslow_analyze::heap::{Snapshots, Timeline, has_memory};
+use whyslow_profile::heap::metric;
+use whyslow_profile::{MemoryCurve, MemorySnapshot, MemoryTime, SnapshotKind, StackId};
 
-use super::heap::timeline::Timeline;
 use super::heap::{command, frame_texts, no_heap};
 use super::{Export, LeftOut};
 
-/// The maximum number of snapshots, and how many of them share one tree: Massif's defaults.
-const SNAPSHOTS: usize = 100;
-const DETAILED: usize = 10;
 /// The share of the heap, in percent, below which call sites are merged.
 const THRESHOLD: u64 = 1;
 
-/// Writes the heap over time. Returns what the format cannot hold.
+/// Writes the memory over time. Returns what the format cannot hold.
 pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
     let profile = export.profile;
-    if profile.heap.is_empty() {
+    if !has_memory(profile) {
         return Err(no_heap("massif"));
     }
-    let timeline = Timeline::new(profile);
-    let sites = Sites::new(export);
     writeln!(out, "desc: whyslow {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "cmd: {}", command(profile))?;
-    writeln!(out, "time_unit: ms")?;
-    snapshot(out, 0, 0, 0, "empty")?;
-    let mut live = vec![0u64; profile.heap.sites.len()];
-    let mut next = vec![0usize; live.len()];
-    let mut number = 0;
-    for (period, shown) in shown(&timeline).into_iter().enumerate() {
-        for (site, steps) in timeline.steps.iter().enumerate() {
-            if let Some(step) = steps.get(next[site]).filter(|step| step.period == period) {
-                live[site] = live[site] + step.bytes_allocated - step.bytes_freed;
-                next[site] += 1;
-            }
-        }
-        if !shown {
-            continue;
-        }
-        number += 1;
-        let total = live.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let kind = match period {
-            _ if period == timeline.peak => "peak",
-            _ if number % DETAILED == 0 => "detailed",
-            _ => "empty",
-        };
-        let time = timeline.end(period, profile.meta.duration_ns) / 1_000_000;
-        snapshot(out, number, time, total, kind)?;
-        if kind != "empty" {
-            Tree::new(&sites, &live).write(&sites, total, out)?;
-        }
+    if let Some(curve) = &profile.meta.memory {
+        return imported(export, curve, out);
     }
+    writeln!(out, "time_unit: ms")?;
+    let timeline = Timeline::new(profile);
+    let sites = Sites::of_heap(export);
+    let (mut number, mut written) = (0, Ok(()));
+    Snapshots::of(&timeline).each(profile, |row, live| {
+        if written.is_ok() {
+            let row = MemorySnapshot { time: row.time / 1_000_000, ..row };
+            written = snapshot(out, number, &row, &sites, live);
+            number += 1;
+        }
+    });
+    written?;
     let mut left_out = vec![LeftOut::Blocks, LeftOut::BetweenSnapshots, LeftOut::Threads];
     if timeline.peak_missed > 0 {
         left_out.push(LeftOut::PeakMissed(timeline.peak_missed));
@@ -62,19 +46,46 @@ pub fn write_massif(export: &Export<'_>, out: &mut dyn Write) -> io::Result<Vec<
     Ok(left_out)
 }
 
-/// Which periods end with a snapshot: the peak, the last one, and others evenly in between.
-fn shown(timeline: &Timeline) -> Vec<bool> {
-    let periods = timeline.starts.len();
-    // One is the start, at which nothing is live, and one is the peak.
-    let every = periods.div_ceil(SNAPSHOTS - 2).max(1);
-    (0..periods)
-        .map(|period| period == timeline.peak || (periods - 1 - period).is_multiple_of(every))
-        .collect()
+/// Writes the snapshots of another tool. Call sites are known at the peak, and at the end if that was detailed.
+fn imported(export: &Export<'_>, curve: &MemoryCurve, out: &mut dyn Write) -> io::Result<Vec<LeftOut>> {
+    let unit = match curve.time {
+        MemoryTime::Instructions => "i",
+        MemoryTime::Bytes => "B",
+        MemoryTime::Milliseconds | MemoryTime::Nanoseconds => "ms",
+    };
+    writeln!(out, "time_unit: {unit}")?;
+    let at_peak = Sites::of_samples(export, metric::LIVE_AT_PEAK);
+    let at_exit = Sites::of_samples(export, metric::LIVE_AT_EXIT);
+    let last = curve.snapshots.len().saturating_sub(1);
+    for (number, row) in curve.snapshots.iter().enumerate() {
+        let time = if curve.time == MemoryTime::Nanoseconds { row.time / 1_000_000 } else { row.time };
+        let (sites, live) = if row.kind == SnapshotKind::Peak { &at_peak } else { &at_exit };
+        let has_tree = row.kind == SnapshotKind::Peak || row.kind == SnapshotKind::Detailed && number == last;
+        let kind = if has_tree && !live.is_empty() { row.kind } else { SnapshotKind::Plain };
+        snapshot(out, number, &MemorySnapshot { time, kind, ..*row }, sites, live)?;
+    }
+    Ok(vec![LeftOut::BetweenSnapshots])
 }
 
-fn snapshot(out: &mut dyn Write, number: usize, time: u64, bytes: u64, tree: &str) -> io::Result<()> {
+fn snapshot(
+    out: &mut dyn Write,
+    number: usize,
+    row: &MemorySnapshot,
+    sites: &Sites,
+    live: &[u64],
+) -> io::Result<()> {
+    let tree = match row.kind {
+        SnapshotKind::Plain => "empty",
+        SnapshotKind::Detailed => "detailed",
+        SnapshotKind::Peak => "peak",
+    };
     writeln!(out, "#-----------\nsnapshot={number}\n#-----------")?;
-    writeln!(out, "time={time}\nmem_heap_B={bytes}\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree={tree}")
+    writeln!(out, "time={}\nmem_heap_B={}\nmem_heap_extra_B={}", row.time, row.useful, row.extra)?;
+    writeln!(out, "mem_stacks_B={}\nheap_tree={tree}", row.stacks)?;
+    if row.kind != SnapshotKind::Plain {
+        Tree::new(sites, live).write(sites, row.useful, out)?;
+    }
+    Ok(())
 }
 
 /// The frames of each site, innermost first, as rows of texts.
@@ -84,7 +95,22 @@ struct Sites {
 }
 
 impl Sites {
-    fn new(export: &Export<'_>) -> Self {
+    fn of_heap(export: &Export<'_>) -> Self {
+        Self::of(export, export.profile.heap.sites.iter().map(|site| site.stack))
+    }
+
+    /// The stacks of a metric, and the bytes of each.
+    fn of_samples(export: &Export<'_>, metric: &str) -> (Self, Vec<u64>) {
+        let metric = export.profile.metric_named(metric);
+        let samples = metric.and_then(|metric| export.profile.samples.get(metric.index()));
+        let stacks = samples.map_or(&[][..], |samples| &samples.stack);
+        (
+            Self::of(export, stacks.iter().copied()),
+            samples.map_or_else(Vec::new, |samples| samples.value.clone()),
+        )
+    }
+
+    fn of(export: &Export<'_>, stacks: impl Iterator<Item = StackId>) -> Self {
         let mut ids = FxHashMap::<String, u32>::default();
         let mut texts = Vec::new();
         let mut id = |text: String| {
@@ -95,11 +121,8 @@ impl Sites {
                 texts.len() as u32 - 1
             })
         };
-        let sites = export.profile.heap.sites.iter();
-        let frames = sites
-            .map(|site| {
-                frame_texts(export.profile, site.stack, export.inline).into_iter().map(&mut id).collect()
-            })
+        let frames = stacks
+            .map(|stack| frame_texts(export.profile, stack, export.inline).into_iter().map(&mut id).collect())
             .collect();
         Self { frames, texts }
     }

@@ -20,7 +20,10 @@
 //! A tree goes from the allocating function outwards. Each line says how many lines of callers are below it.
 
 use whyslow_profile::heap::{counter, metric};
-use whyslow_profile::{ImportNote, LocationId, Metric, MetricId, ThreadId, Unit};
+use whyslow_profile::{
+    ImportNote, LocationId, MemoryCurve, MemorySnapshot, MemoryTime, Metric, MetricId, SnapshotKind,
+    ThreadId, Unit,
+};
 
 use super::assemble::Assembly;
 use super::{Format, ImportError, ImportOptions, Imported, dhat, lines};
@@ -41,6 +44,8 @@ pub(super) fn looks_like(start: &[u8]) -> bool {
 struct Snapshot {
     time: u64,
     heap: u64,
+    extra: u64,
+    stacks: u64,
     is_peak: bool,
     /// The lines of the tree: line number, depth, and the text after the number of callers.
     tree: Vec<Node>,
@@ -84,6 +89,14 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
     if unit != "ms" && snapshots.iter().all(|snapshot| snapshot.tree.is_empty()) {
         return Err(ImportError::unusable(Format::Massif, "no snapshot has a call tree"));
     }
+    assembly.profile.meta.memory = Some(MemoryCurve {
+        time: match unit.as_str() {
+            "ms" => MemoryTime::Milliseconds,
+            "B" => MemoryTime::Bytes,
+            _ => MemoryTime::Instructions,
+        },
+        snapshots: snapshots.iter().map(Snapshot::row).collect(),
+    });
     let process = assembly.process(0, &program);
     let thread = assembly.thread(process, 0, "all threads");
     let ns = |time: u64| if unit == "ms" { time.saturating_mul(1_000_000) } else { 0 };
@@ -121,10 +134,22 @@ impl Snapshot {
             Some(("time", value)) => self.time = count(value)?,
             Some(("mem_heap_B", value)) => self.heap = count(value)?,
             Some(("heap_tree", value)) => self.is_peak = value == "peak",
+            Some(("mem_heap_extra_B", value)) => self.extra = count(value)?,
+            Some(("mem_stacks_B", value)) => self.stacks = count(value)?,
             Some((key, _)) if key.starts_with("mem_") => {}
             _ => self.tree.push(Node::parse(number, line).ok_or("unknown line")?),
         }
         Ok(())
+    }
+
+    /// Its numbers.
+    fn row(&self) -> MemorySnapshot {
+        let kind = match (self.is_peak, self.tree.is_empty()) {
+            (true, _) => SnapshotKind::Peak,
+            (false, false) => SnapshotKind::Detailed,
+            (false, true) => SnapshotKind::Plain,
+        };
+        MemorySnapshot { time: self.time, useful: self.heap, extra: self.extra, stacks: self.stacks, kind }
     }
 
     /// Adds the tree. Each line without callers is one stack. So is the part of a line that its callers do

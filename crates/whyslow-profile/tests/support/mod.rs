@@ -4,11 +4,11 @@ use whyslow_profile::{
     BranchTarget, Causal, CausalNote, CausalPoint, CausalTarget, Code, CodeKind, Counter, CounterId,
     ExitStatus, Experiment, ExperimentId, Frame, Function, FunctionId, Growth, GrowthBar, HeapCounts,
     HeapFacts, HeapNote, HeapSite, HeapTransfer, HistogramBar, HistogramOf, Host, ImportNote, KernelView,
-    Lengths, LocationId, Meta, Metric, Module, ModuleId, ModuleKind, Note, Optimised, Origin, OverTime,
-    PointId, PointKind, Process, ProcessId, Profile, ProfileNs, RecordingNote, RelativeAddress, Sampler,
-    Samples, Sampling, SourceLine, Span, StackId, Static, StillRunning, StringId, Subject, SymbolState,
-    Syscalls, TargetId, TargetKind, Thread, ThreadId, ThreadTimes, Trigger, Unit, Visits, WaitDetail,
-    WhyLeftOut, WokenBy,
+    Lengths, LocationId, MemoryCurve, MemorySnapshot, MemoryTime, Meta, Metric, Module, ModuleId, ModuleKind,
+    Note, Optimised, Origin, OverTime, PointId, PointKind, Process, ProcessId, Profile, ProfileNs,
+    RecordingNote, RelativeAddress, Sampler, Samples, Sampling, SnapshotKind, SourceLine, Span, StackId,
+    Static, StillRunning, StringId, Subject, SymbolState, Syscalls, TargetId, TargetKind, Thread, ThreadId,
+    ThreadTimes, Trigger, Unit, Visits, WaitDetail, WhyLeftOut, WokenBy,
 };
 
 /// A stream of numbers from a seed (splitmix64).
@@ -303,6 +303,18 @@ fn meta(r: &mut Random) -> Meta {
             peak_bytes: r.number(),
             peak_ns: ProfileNs(r.number()),
             ..HeapFacts::default()
+        }),
+        memory: r.maybe(|r| MemoryCurve {
+            time: r.pick(&[MemoryTime::Instructions, MemoryTime::Milliseconds, MemoryTime::Bytes]),
+            snapshots: (0..r.below(4))
+                .map(|_| MemorySnapshot {
+                    time: r.number(),
+                    useful: r.number(),
+                    extra: r.number(),
+                    stacks: r.number(),
+                    kind: r.pick(&[SnapshotKind::Plain, SnapshotKind::Detailed, SnapshotKind::Peak]),
+                })
+                .collect(),
         }),
         command: (0..r.below(4)).map(|_| r.text()).collect(),
         standard_input: r.maybe(Random::text),

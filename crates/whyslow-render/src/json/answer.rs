@@ -3,8 +3,8 @@
 use whyslow_answers::{Answer, Body};
 
 use super::{
-    Context, callers, causal, critical_path, groups, heap, hot_lines, lines, locks, parallelism, quality,
-    report, spans, syscalls, tasks, threads, to_string, tree, waits,
+    Context, callers, causal, critical_path, groups, heap, hot_lines, lines, locks, memory, parallelism,
+    quality, report, spans, syscalls, tasks, threads, to_string, tree, waits,
 };
 
 impl<'a> Context<'a> {
@@ -45,6 +45,7 @@ pub fn answer(answer: &Answer<'_>) -> serde_json::Result<String> {
         Body::Syscalls(body) => to_string(&syscalls(c, body, found, rows)),
         Body::Causal(body) => to_string(&causal(c, body, rows)),
         Body::Heap(body) | Body::Leaks(body) => to_string(&heap(c, body.samples, body.value)),
+        Body::Memory(body) => to_string(&memory(c, body)),
         Body::Quality { value } => to_string(&quality(c, *value)),
     }
 }

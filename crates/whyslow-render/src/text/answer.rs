@@ -10,6 +10,7 @@ use super::groups::group_table;
 use super::heap::heap_table;
 use super::lines::line_table;
 use super::locks::lock_table;
+use super::memory::memory_table;
 use super::own::{hot_line_table, own_table};
 use super::parallelism::level_table;
 use super::quality::experiment_lines;
@@ -20,8 +21,8 @@ use super::threads::thread_table;
 use super::waits::wait_table;
 use super::{
     HeapView, Page, TreeView, callers, causal, critical_path, functions, groups, heap, heap_part, hot_lines,
-    leaks_of, lines, locks, own_functions, parallelism, programs, quality, spans, summary::summary, syscalls,
-    tasks, threads, tree, verdict_lines, waits,
+    leaks_of, lines, locks, memory, own_functions, parallelism, programs, quality, spans, summary::summary,
+    syscalls, tasks, threads, tree, verdict_lines, waits,
 };
 use crate::table::Table;
 
@@ -77,6 +78,7 @@ fn body(answer: &Answer<'_>, page: Page) -> String {
         Body::Syscalls(body) => syscalls(body, &answer.findings, profile, rows, page),
         Body::Causal(body) => causal(body, profile, rows, page),
         Body::Heap(_) | Body::Leaks(_) => heap_of(answer, page),
+        Body::Memory(body) => memory(body, profile, page),
         Body::Quality { .. } => quality(&answer.quality, page.width),
     }
 }
@@ -103,6 +105,7 @@ pub fn table(answer: &Answer<'_>, limit: usize) -> Option<Table> {
         Body::Parallelism(body) => level_table(body, profile, limit, page),
         Body::Syscalls(body) => syscall_table(body, profile, limit, page),
         Body::Causal(body) => causal_table(body, profile, limit, page),
+        Body::Memory(body) => memory_table(body, limit),
         Body::Heap(_) | Body::Leaks(_) => heap_table(profile, sites_of(answer)?, limit, page),
         Body::Summary(_) | Body::Tree(_) | Body::Callers(_) | Body::Quality { .. } => return None,
     })

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use whyslow_analyze::heap::has_memory;
 use whyslow_formats::FoldedRoot;
 
 use crate::cli::{ProfileArg, Volume};
@@ -88,7 +89,8 @@ pub(crate) fn run(args: &ExportArgs, volume: Volume) -> Result<Exit> {
     let file = &args.profile.file;
     let mut profile = profile_file::open(file)?;
     let selection = args.filters.select(file, &mut profile)?;
-    if args.to.is_of_heaps() && profile.heap.is_empty() {
+    let is_massif = args.to == Kind::Massif && has_memory(&profile);
+    if args.to.is_of_heaps() && profile.heap.is_empty() && !is_massif {
         let what = format!("{}: the heap was not recorded", file.display());
         return Err(Failure::new(what).next("whyslow heap -- PROGRAM"));
     }

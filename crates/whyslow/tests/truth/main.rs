@@ -21,6 +21,7 @@ mod heap_recorded;
 mod heap_snapshot;
 mod heap_transparent;
 mod lock_kinds;
+mod memory;
 mod names;
 mod parallelism;
 mod patterns;

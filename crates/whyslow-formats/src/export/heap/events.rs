@@ -5,7 +5,7 @@
 //! within the period. Frees beyond that take older blocks, and allocations beyond that remain. Remaining
 //! blocks are split so that later frees take whole blocks. Sizes are averages.
 
-use super::timeline::{Step, Timeline};
+use whyslow_analyze::heap::{Step, Timeline};
 
 /// Blocks of (nearly) one size.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

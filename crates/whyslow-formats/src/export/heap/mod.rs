@@ -1,7 +1,6 @@
 //! What the formats of heap profilers share: the heap's timeline per allocating stack, and frames as text.
 
 pub(super) mod events;
-pub(super) mod timeline;
 
 use std::io;
 

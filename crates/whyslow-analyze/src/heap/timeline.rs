@@ -5,33 +5,37 @@ use whyslow_profile::{HeapSite, Profile, heap::metric};
 
 /// The allocations and frees of one site in one period.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub struct Step {
     /// The period: a row of [`Timeline::starts`].
-    pub(crate) period: usize,
-    pub(crate) allocations: u64,
-    pub(crate) bytes_allocated: u64,
-    pub(crate) bytes_freed: u64,
-    pub(crate) temporary: u64,
+    pub period: usize,
+    /// Blocks that were allocated.
+    pub allocations: u64,
+    /// Their bytes.
+    pub bytes_allocated: u64,
+    /// Bytes of blocks that were freed.
+    pub bytes_freed: u64,
+    /// How many of the blocks were temporary.
+    pub temporary: u64,
 }
 
 /// The steps of every site over the periods of the recording.
 #[derive(Debug, Default)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     /// When each period starts, in nanoseconds since the recording began; at least one.
-    pub(crate) starts: Vec<u64>,
+    pub starts: Vec<u64>,
     /// The period that ends with the peak.
-    pub(crate) peak: usize,
+    pub peak: usize,
     /// The steps of each site, in order of time. They never free more than is live.
-    pub(crate) steps: Vec<Vec<Step>>,
+    pub steps: Vec<Vec<Step>>,
     /// The maximum live bytes of each site; the largest number if unknown.
-    pub(crate) most: Vec<u64>,
+    pub most: Vec<u64>,
     /// Bytes by which the sites miss their value at the peak; 0 for whyslow's own recordings.
-    pub(crate) peak_missed: u64,
+    pub peak_missed: u64,
 }
 
 impl Timeline {
     /// Builds the timeline from its samples and adjusts it to the numbers of the sites.
-    pub(crate) fn new(profile: &Profile) -> Self {
+    pub fn new(profile: &Profile) -> Self {
         let mut starts = starts(profile);
         let peak_ns = profile.meta.heap.as_ref().map_or(0, |facts| facts.peak_ns.0);
         let peak = starts.partition_point(|&start| start <= peak_ns).saturating_sub(1);
@@ -50,7 +54,7 @@ impl Timeline {
     }
 
     /// When a period ends. The last one ends with the recording.
-    pub(crate) fn end(&self, period: usize, duration_ns: u64) -> u64 {
+    pub fn end(&self, period: usize, duration_ns: u64) -> u64 {
         self.starts.get(period + 1).copied().unwrap_or(duration_ns.max(self.starts[period]))
     }
 }
@@ -173,7 +177,7 @@ fn split_at_peak(steps: &mut Vec<Step>, at_peak: u64, peak: usize) -> u64 {
 }
 
 /// The live bytes after these steps.
-pub(crate) fn live_after(steps: &[Step]) -> u64 {
+pub fn live_after(steps: &[Step]) -> u64 {
     steps.iter().fold(0, |live, step| live + step.bytes_allocated - step.bytes_freed)
 }
 
