@@ -245,7 +245,8 @@ fn is_std_of_cpp(namespace: &str) -> bool {
 
 /// Whether a name that looks like C++ has the hash of rustc: `_ZN…17h0123456789abcdefE`.
 fn is_rust(raw: &str) -> bool {
-    let name = raw.split('.').next().unwrap_or(raw);
+    // Dots are also inside of names: `_ZN4core3ptr49drop_in_place$LT$alloc..string..String$GT$17h…E`.
+    let name = raw.split(".llvm.").next().unwrap_or(raw);
     let hash = name.strip_suffix('E').and_then(|name| name.rsplit_once("17h")).map(|(_, hash)| hash);
     hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
@@ -387,6 +388,8 @@ mod tests {
         assert_eq!(of("_Z6helperi"), None);
         assert_eq!(of("_ZN4core3fmt5write17h0123456789abcdefE"), None);
         assert_eq!(of("_ZN4core3fmt5write17h0123456789abcdefE.llvm.12"), None);
+        let dots = "_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE.llvm.7";
+        assert!(is_rust(dots) && of(dots).is_none());
         assert_eq!(of("main"), None);
     }
 
