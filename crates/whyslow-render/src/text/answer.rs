@@ -36,7 +36,7 @@ pub fn answer(answer: &Answer<'_>, width: usize, full_names: bool) -> String {
     let page = Page::new(answer.profile, answer.metric, width).with_full_names(full_names);
     let text = body(answer, page);
     match answer.body {
-        Body::Summary(_) | Body::Heap(_) | Body::Quality { .. } => text,
+        Body::Summary(_) | Body::Heap(_) | Body::Memory(_) | Body::Quality { .. } => text,
         Body::Causal(_) => format!("{}{text}", experiment_lines(&answer.quality, page)),
         _ => format!("{}\n{text}", verdict_lines(&answer.quality, page)),
     }
