@@ -28,6 +28,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-explain", &[LIVE, READERS, &["whyslow-render"]]),
     ("whyslow-answers", &[LIVE, READERS, SHOWN, &["whyslow-render"]]),
     ("whyslow-render", &[LIVE, READERS]),
+    ("whyslow-valgrind", &[&["whyslow-analyze", "whyslow-formats", "whyslow-render", "whyslow-symbols"]]),
     ("whyslow-formats", &[&["whyslow-capture", "whyslow-agent-host", "whyslow-heap", "whyslow-render"]]),
 ];
 /// Arguments and terminals: what only a front end knows.

@@ -6,6 +6,7 @@ mod agent_source;
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64/mod.rs"]
 mod arch;
+mod attended;
 mod calls;
 mod causal;
 mod cgroup;
@@ -44,6 +45,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use attended::{Attended, attend, can_start};
 pub use causal::{
     CausalOptions, CausalShared, CodePoint, CodeRange, Conditions, Director, HeldSignals, MOST_POINTS,
     ModuleSamples, Outcome, PlannedExperiment, PointCount, PointRole, PointVisits, Reach, SeenPoint,

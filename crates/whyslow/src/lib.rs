@@ -37,6 +37,7 @@ mod sizes;
 mod suppress;
 mod targets;
 mod terminal;
+mod valgrind;
 mod values;
 
 use std::ffi::OsString;

@@ -364,7 +364,7 @@ fn measure(args: &BenchArgs, contenders: Contenders, volume: Volume) -> Result<O
         return Ok(None);
     }
     let wanted = Exact { heap: args.heap, instructions: args.instructions };
-    let exact = counted(wanted, &runnables, &series, &mut notes)?;
+    let exact = counted(wanted, &runnables, &series, &mut notes, volume)?;
     let host = runner.host();
     drop(runner);
     let commands = runnables.iter().zip(exact).enumerate().map(|(command, (runnable, exact))| {

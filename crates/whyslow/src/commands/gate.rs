@@ -265,7 +265,7 @@ fn measure(name: &str, bench: &Bench, gate: &Gate, sides: &Sides, volume: Volume
         instructions: bench.instructions || bench.max_instructions.is_some(),
     };
     let mut notes = Vec::new();
-    let mut exact = counted(wanted, &runnables, &series, &mut notes)?;
+    let mut exact = counted(wanted, &runnables, &series, &mut notes, volume)?;
     for (counted, runnable) in exact.iter_mut().zip(&runnables) {
         if let Some(size) =
             runnable.command().file().and_then(|file| file.metadata().ok()).map(|about| about.len())

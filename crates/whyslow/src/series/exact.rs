@@ -7,10 +7,12 @@ use std::process::{Command, Stdio};
 use whyslow_bench::rounds::{Series, values};
 use whyslow_bench::run::{ALLOCATED, ALLOCATIONS, PEAK, SIMULATED_INSTRUCTIONS};
 use whyslow_bench::{BenchNote, Metric};
+use whyslow_valgrind::{Job, ProcessRun, Streams, Tool, Valgrind};
 
 use super::Runnable;
+use crate::cli::Volume;
 use crate::failure::{Failure, Result};
-use crate::profile_file;
+use crate::{profile_file, valgrind};
 
 /// What to count.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +27,7 @@ pub(crate) fn counted(
     runnables: &[Runnable],
     series: &Series,
     notes: &mut Vec<BenchNote>,
+    volume: Volume,
 ) -> Result<Vec<Vec<(String, f64)>>> {
     let mut all = vec![Vec::new(); runnables.len()];
     if wanted.heap {
@@ -34,18 +37,18 @@ pub(crate) fn counted(
     }
     let instructions = Metric::Event("instructions".to_owned());
     if wanted.instructions && values(&series.rounds, 0, &instructions).is_none() {
-        for (counted, runnable) in all.iter_mut().zip(runnables) {
-            match valgrind(runnable)? {
-                Some(count) => counted.push((SIMULATED_INSTRUCTIONS.to_owned(), count)),
-                None => {
-                    notes.push(BenchNote::NotMeasured {
-                        metric: "instructions".to_owned(),
-                        why: "CPU counters are not available here, and valgrind is not installed".to_owned(),
-                        fix: "sudo apt install valgrind, or a machine with CPU counters".to_owned(),
-                    });
-                    break;
+        match Valgrind::find() {
+            Ok(installed) => {
+                for (counted, runnable) in all.iter_mut().zip(runnables) {
+                    let count = simulated(&installed, runnable, volume)?;
+                    counted.push((SIMULATED_INSTRUCTIONS.to_owned(), count));
                 }
             }
+            Err(error) => notes.push(BenchNote::NotMeasured {
+                metric: "instructions".to_owned(),
+                why: format!("CPU counters are not available here, and {error}"),
+                fix: "sudo apt install valgrind, or a machine with CPU counters".to_owned(),
+            }),
         }
     }
     Ok(all)
@@ -84,25 +87,28 @@ fn heap(runnable: &Runnable) -> Result<Vec<(String, f64)>> {
     ])
 }
 
-/// The instructions of one run; `None` if valgrind is not installed.
-fn valgrind(runnable: &Runnable) -> Result<Option<f64>> {
+/// The instructions of one run.
+fn simulated(installed: &Valgrind, runnable: &Runnable, volume: Volume) -> Result<f64> {
     let name = &runnable.contender.name;
-    let failed = |why: String| Failure::new(format!("--instructions: valgrind cannot run `{name}`: {why}"));
-    let log = tempfile::NamedTempFile::new().map_err(|error| failed(error.to_string()))?;
-    let mut command = around(Path::new("valgrind"), runnable);
-    command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]);
-    command.arg(format!("--log-file={}", log.path().display())).args(&runnable.words);
-    match command.status() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error.to_string())),
-        Ok(_) => {}
+    let job = Job {
+        options: vec!["--cache-sim=no".into()],
+        children: false,
+        streams: Streams::Null,
+        ..Job::new(Tool::Cachegrind, runnable.command())
+    };
+    let doing = format!("counting the instructions of {name}");
+    let run = valgrind::run(installed, &job, &doing, None, volume)?;
+    if run.asked_to_end {
+        return Err(Failure::new(format!("{doing}: stopped before the end")));
     }
-    let text = std::fs::read_to_string(log.path()).map_err(|error| failed(error.to_string()))?;
-    let count = refs(&text).ok_or_else(|| failed("its log has no instruction count".to_owned()))?;
-    Ok(Some(count))
+    let words = run.processes.first().map(ProcessRun::words).unwrap_or_default();
+    refs(&words).ok_or_else(|| {
+        Failure::new(format!("--instructions: `{name}`: valgrind's log has no instruction count"))
+            .next(format!("valgrind --tool=cachegrind --cache-sim=no {name}"))
+    })
 }
 
-/// `==123== I refs:        1,234`
+/// `I refs:        1,234`
 fn refs(log: &str) -> Option<f64> {
     let line =
         log.lines().find_map(|line| line.split_once("I refs:").or_else(|| line.split_once("I   refs:")))?;

@@ -25,11 +25,20 @@ impl Line {
     }
 
     pub(crate) fn show(&self, line: &str) {
+        self.write(line, "");
+    }
+
+    /// The same while a program may write to the terminal, too: what it writes starts at the left.
+    pub(crate) fn show_beside_output(&self, line: &str) {
+        self.write(line, "\r");
+    }
+
+    fn write(&self, line: &str, end: &str) {
         if self.shown {
             let width = terminal::width(std::io::stderr()).saturating_sub(1);
             let line = whyslow_render::sanitize::clean(line).chars().take(width).collect::<String>();
             // If stderr is closed, there is no place left to print to.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+            let _ = write!(std::io::stderr(), "\r\x1b[K{line}{end}");
             self.is_there.set(true);
         }
     }
