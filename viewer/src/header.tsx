@@ -56,5 +56,6 @@ function about(model: Model, state: State): string {
 function metricTitle(model: Model, metric: number): string {
   if (metric === model.live) return 'live at the end of the range';
   const name = model.metricName(metric);
+  if (model.profile.metrics.simulated?.[metric]) return `${name} (simulated)`;
   return name === 'live-at-exit' && model.profile.heapFacts?.isSnapshot ? 'live-at-snapshot' : name;
 }

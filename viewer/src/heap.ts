@@ -75,6 +75,8 @@ const ordersIn = (isSnapshot: boolean, live = liveWords(isSnapshot)): readonly O
       size('Largest', 'largest_grown', 'Largest size of a block')] },
   { id: 'unused', title: 'Unused', help: 'Bytes never written', metric: 'unused-bytes', key: bySize('unused_bytes'),
     cells: [size('Unused', 'unused_bytes'), part('unused_bytes', 'examined_bytes', 'Unused %', 'Share of the examined bytes'), number('Allocations', 'allocations'), mean] },
+  { id: 'accesses', title: 'Accesses', help: 'Bytes that instructions read and write (DHAT)', metric: 'read-bytes', key: ({ numbers }) => numbers('bytes_read') + numbers('bytes_written'),
+    cells: [size('Read', 'bytes_read'), size('Written', 'bytes_written'), size('Allocated', 'bytes_allocated'), number('Allocations', 'allocations')] },
 ];
 
 export const sites = (model: Model): Site[] => {

@@ -26,6 +26,7 @@ export const HEAP_COLUMNS = [
   'live_at_exit_bytes', 'temporary', 'lifetime_ns', 'grown', 'growth_chains', 'bytes_copied', 'largest_grown', 'bytes_grown_to', 'freed_elsewhere',
   'unused_bytes', 'examined_bytes', 'definitely_lost_blocks', 'definitely_lost_bytes', 'indirectly_lost_blocks', 'indirectly_lost_bytes',
   'possibly_lost_blocks', 'possibly_lost_bytes', 'reachable_blocks', 'reachable_bytes', 'suppressed_blocks', 'suppressed_bytes',
+  'bytes_read', 'bytes_written',
 ] as const;
 export type HeapColumn = (typeof HEAP_COLUMNS)[number];
 
@@ -141,7 +142,7 @@ export interface Profile extends FindingTables, CausalTables, CodeTables, Syscal
   /** Stacks of waits that block an executor's worker thread, ascending, and the call there. */
   blocking: { count: number; stack: Uint32Array; call: Uint32Array };
   /** `of` are codes of `Subject`; `sampled` is 1 where each row is one sample, 0 where values were counted or estimated. */
-  metrics: { count: number; name: Uint32Array; unit: Uint8Array; of: Uint8Array; sampled: Uint8Array };
+  metrics: { count: number; name: Uint32Array; unit: Uint8Array; of: Uint8Array; sampled: Uint8Array; simulated?: Uint8Array };
   samples: SampleTable[];
   spans: { count: number; name: Uint32Array; thread: Uint32Array; start: Float64Array; end: Float64Array; detail: Uint32Array };
   counters: { count: number; name: Uint32Array; unit: Uint8Array; process: Uint32Array };
@@ -251,7 +252,7 @@ export function decodeProfile({ header: given, columns }: Container): Profile {
     blocking: { count: blockingCount, stack: u32('blocking.stack', blockingCount), call: u32('blocking.call', blockingCount) },
     metrics: {
       count: metricCount, name: u32('metrics.name', metricCount), unit: u8('metrics.unit', metricCount), of: u8('metrics.of', metricCount),
-      sampled: u8('metrics.sampled', metricCount),
+      sampled: u8('metrics.sampled', metricCount), simulated: u8('metrics.simulated', metricCount),
     },
     samples: Array.from({ length: metricCount }, (_, metric) => readSamples(columns, metric)),
     spans: {

@@ -4,6 +4,7 @@
 //! A [`Selection`] says which samples count. Everything else is computed from the [`Weights`] that it gives
 //! each stack. Stacks can be ten thousand frames deep, so nothing here recurses over depth.
 
+mod caches;
 mod call_tree;
 mod callers;
 mod command;
@@ -44,6 +45,7 @@ mod units;
 mod waits;
 mod walk;
 
+pub use caches::{CacheAnswer, CacheLevel, Caches, Misses, is_simulated};
 pub use call_tree::{CallTree, Children, TreeOptions};
 pub use callers::Callers;
 pub use command::record_again;

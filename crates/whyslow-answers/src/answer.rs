@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use whyslow_analyze::heap::{Memory, Sites};
 use whyslow_analyze::{
-    BlockedWorker, CallTree, Callers, CriticalPath, FunctionTable, GroupBy, Groups, HotLines, HotPath, Lines,
-    LockTable, Outline, OwnTable, Parallelism, Quality, SpanTable, SyscallTable, TaskTable, Threads,
-    WaitTable, wait_metric,
+    BlockedWorker, CacheAnswer, CallTree, Callers, CriticalPath, FunctionTable, GroupBy, Groups, HotLines,
+    HotPath, Lines, LockTable, Outline, OwnTable, Parallelism, Quality, SpanTable, SyscallTable, TaskTable,
+    Threads, WaitTable, wait_metric,
 };
 use whyslow_causal::Estimates;
 use whyslow_explain::Finding;
@@ -74,6 +74,8 @@ pub enum Body {
     Leaks(Heap),
     /// Memory over time.
     Memory(Box<Memory>),
+    /// Misses of simulated caches.
+    Cache(Box<CacheAnswer>),
     /// What experiments say about speeding up lines and functions.
     Causal(Box<Estimates>),
     /// How far to trust the profile; the answer's quality has it all.
@@ -129,6 +131,7 @@ impl<'a> Answer<'a> {
     pub(crate) fn new(profile: &'a Profile, query: &'a Query, body: Body) -> Result<Self, Refusal> {
         let metric = match &body {
             Body::Summary(summary) => summary.metric,
+            Body::Cache(caches) => caches.metric,
             _ if query.view.of_waits => wait_metric(profile).unwrap_or(query.selection.metric),
             _ => query.selection.metric,
         };

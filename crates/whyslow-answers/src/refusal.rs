@@ -74,6 +74,8 @@ pub enum Missing {
     Heap,
     /// Experiments of causal profiling.
     Experiments,
+    /// A simulated program.
+    Simulation,
 }
 
 impl Missing {
@@ -84,6 +86,7 @@ impl Missing {
             Self::Waits | Self::Locks | Self::Wakers => "waits were not recorded",
             Self::Syscalls => "system calls were not recorded",
             Self::Heap => "the heap was not recorded",
+            Self::Simulation => "no caches were simulated",
             Self::Experiments => "there are no experiments of causal profiling",
         }
     }

@@ -47,3 +47,4 @@ pub use processor::Syntax;
 pub use vectors::{Obstacle, Vectors};
 pub use weights::Weights;
 pub use whyslow_processor::Processor;
+pub use x86_64::Avx512;

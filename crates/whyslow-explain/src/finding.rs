@@ -2,6 +2,7 @@
 
 use whyslow_analyze::{CallTree, Label, Share, StackFrame};
 use whyslow_asm::Language;
+use whyslow_profile::simulation::D1_MISSES;
 use whyslow_profile::{StackId, StringId};
 
 use crate::Question;
@@ -42,6 +43,8 @@ pub enum Cost {
     Bytes,
     /// Live bytes at the heap's peak.
     Peak,
+    /// Misses of the simulated first-level data cache.
+    Misses,
 }
 
 impl Cost {
@@ -54,6 +57,7 @@ impl Cost {
             Self::Allocations => "allocations",
             Self::Bytes => "allocated bytes",
             Self::Peak => "peak memory",
+            Self::Misses => "simulated D1 misses",
         }
     }
 
@@ -65,6 +69,7 @@ impl Cost {
             Self::Allocations => Some("allocations"),
             Self::Bytes => Some("bytes-allocated"),
             Self::Peak => Some("live-at-peak"),
+            Self::Misses => Some(D1_MISSES),
         }
     }
 

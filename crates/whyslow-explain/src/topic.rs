@@ -14,11 +14,13 @@ pub enum Topic {
     Parallelism,
     /// System calls.
     Syscalls,
+    /// Simulated caches.
+    Caches,
 }
 
 impl Topic {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Waits, Self::Tasks, Self::Parallelism, Self::Syscalls];
+    pub const ALL: [Self; 5] = [Self::Waits, Self::Tasks, Self::Parallelism, Self::Syscalls, Self::Caches];
 
     /// Its rules.
     pub const fn rules(self) -> &'static [RuleId] {
@@ -26,6 +28,7 @@ impl Topic {
             Self::Waits => &[RuleId::MostlyWaiting, RuleId::LockContention, RuleId::BlockingInAsync],
             Self::Tasks => &[RuleId::BlockingInAsync, RuleId::ExecutorOverhead],
             Self::Parallelism => &[RuleId::PoorParallelism, RuleId::Oversubscription],
+            Self::Caches => &[RuleId::PoorLocality],
             Self::Syscalls => &[
                 RuleId::UnbufferedWrites,
                 RuleId::UnbufferedReads,

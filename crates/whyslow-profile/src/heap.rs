@@ -134,6 +134,10 @@ numbers_row! {
         suppressed_blocks,
         /// Their bytes.
         suppressed_bytes,
+        /// Bytes that instructions read from them (DHAT).
+        bytes_read,
+        /// Bytes that instructions wrote to them (DHAT).
+        bytes_written,
     }
 }
 
@@ -208,6 +212,20 @@ numbers_row! {
     }
 }
 
+numbers_row! {
+    /// Accesses to a stretch of bytes in the blocks of one site, which all have the same size.
+    AccessRun {
+        /// The row of the site.
+        site,
+        /// The offset of the first byte.
+        start,
+        /// How many bytes.
+        length,
+        /// Reads and writes of each of them, in all blocks together.
+        count,
+    }
+}
+
 /// Blocks that one thread allocated and another freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapTransfer {
@@ -232,6 +250,8 @@ pub struct Heap {
     pub growth: Vec<GrowthBar>,
     /// Blocks freed by another thread than the one that allocated them.
     pub transfers: Vec<HeapTransfer>,
+    /// How often each byte of blocks is accessed, by site and offset; whole blocks.
+    pub accesses: Vec<AccessRun>,
 }
 
 /// Facts about a heap recording as a whole. Present in [`crate::Meta`] if the heap was recorded.

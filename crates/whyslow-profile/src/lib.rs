@@ -39,6 +39,7 @@ mod metric;
 mod note;
 mod pool;
 mod recursion;
+pub mod simulation;
 pub mod size;
 mod special;
 mod strings;
@@ -55,8 +56,8 @@ pub use carrier::{Carrier, Role, function_path};
 pub use causal::{Causal, CausalPoint, CausalTarget, Experiment, PointKind, TargetKind, Visits};
 pub use facts::Family;
 pub use heap::{
-    Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot, HeapTransfer,
-    HistogramBar, HistogramOf, LeakCheck,
+    AccessRun, Growth, GrowthBar, Heap, HeapCounts, HeapFacts, HeapProcess, HeapSite, HeapSnapshot,
+    HeapTransfer, HistogramBar, HistogramOf, LeakCheck,
 };
 pub use ids::{
     CounterId, ExperimentId, FunctionId, LocationId, MetricId, ModuleId, PointId, ProcessId, RelativeAddress,

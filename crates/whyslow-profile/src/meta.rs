@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::heap::HeapFacts;
 use crate::memory::MemoryCurve;
 use crate::note::Note;
+use crate::simulation::Simulation;
 
 /// Facts about the recording as a whole. Stored as JSON inside the file: unknown fields are ignored and
 /// missing ones take their default, so that old and new versions read each other's files.
@@ -55,6 +56,9 @@ pub struct Meta {
     /// Memory over time, if another tool recorded it as snapshots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryCurve>,
+    /// How it was simulated, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<Simulation>,
     /// The recorder's notes to the reader. In files of earlier versions, `notes` are sentences; the other
     /// field name keeps facts away from readers that know only sentences.
     #[serde(rename = "noted", alias = "notes")]

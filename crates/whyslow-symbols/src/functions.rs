@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use whyslow_elf::{Elf, FileBytes};
-use whyslow_names::Wanted;
+use whyslow_names::{Fit, Wanted};
 use whyslow_numbers::{FileAddress, RelativeAddress};
 
 use crate::demangle::shown_name;
@@ -63,6 +63,26 @@ fn matching(
     let mut seen = rustc_hash::FxHashSet::default();
     found.retain(|function| function.size > 0 && seen.insert(function.start));
     found
+}
+
+/// The symbols of the functions that this text names, each with the demangled name: those that fit best. Sorted.
+pub fn symbols_named(elf: &Elf<'_>, debug: Option<&Elf<'_>>, wanted: &Wanted) -> Vec<(String, String)> {
+    let mut found: Vec<(Option<Fit>, String, String)> = Vec::new();
+    each_symbol(elf, debug, |raw, _, _| {
+        let name = shown_name(raw);
+        if raw == wanted.text() {
+            found.push((None, name, raw.to_owned()));
+        } else if let Some(fit) = wanted.fit(&name) {
+            found.push((Some(fit), name, raw.to_owned()));
+        }
+    });
+    let class = |fit: &Option<Fit>| fit.map_or(0, |fit| 1 + fit.class());
+    let Some(best) = found.iter().map(|(fit, ..)| class(fit)).min() else { return Vec::new() };
+    let mut best: Vec<(String, String)> =
+        found.into_iter().filter(|(fit, ..)| class(fit) == best).map(|(_, name, raw)| (name, raw)).collect();
+    best.sort_unstable();
+    best.dedup();
+    best
 }
 
 /// Functions that a misspelt name may mean: those that contain one half of its last word.

@@ -48,7 +48,7 @@ pub use code_files::{CodeFiles, code_files};
 pub use copies::copies;
 pub use entries::{Entries, NoEntry, entries};
 pub use function_code::{FunctionCode, function_code};
-pub use functions::{FunctionSymbol, function_at, functions, similar_functions};
+pub use functions::{FunctionSymbol, function_at, functions, similar_functions, symbols_named};
 pub use go::named_code as named_go_code;
 pub use imported::{Described, Given, describe, keep_sources, outermost_name};
 pub use inlined::{InlinedFunction, inlined_functions};

@@ -15,6 +15,9 @@ use crate::failure::{Failure, Result};
 use crate::recording::Shown;
 use crate::{allowed, refusals, shell, terminal};
 
+/// Rows of each list of an answer in JSON; the file has all.
+const JSON_ROWS: usize = 20;
+
 /// Everything that was recorded, in one view. The file is where it was saved.
 fn whole(view: &'static View, profile: &Profile, saved: Option<&Path>) -> Query {
     Query { file: saved.map(shell::file), ..Query::whole(view, Detail::Screen, profile) }
@@ -44,6 +47,28 @@ pub(crate) fn summary(profile: &Profile, saved: Option<&Path>, shown: Shown) -> 
 /// The answer after a recording of the heap.
 pub(crate) fn heap(profile: &Profile, saved: Option<&Path>) -> String {
     text(&whole(&views::HEAP, profile, saved), profile).unwrap_or_else(|refusal| format!("{refusal}\n"))
+}
+
+/// The misses of simulated caches.
+pub(crate) fn cache(profile: &Profile, saved: Option<&Path>, format: Format) -> Result<String> {
+    of_view(&views::CACHE, profile, saved, format)
+}
+
+/// How often heap blocks are read and written.
+pub(crate) fn accesses(profile: &Profile, saved: Option<&Path>, format: Format) -> Result<String> {
+    of_view(&views::HEAP, profile, saved, format)
+}
+
+fn of_view(view: &'static View, profile: &Profile, saved: Option<&Path>, format: Format) -> Result<String> {
+    let query = whole(view, profile, saved);
+    match format {
+        Format::Text => Ok(text(&query, profile).unwrap_or_else(|refusal| format!("no answer: {refusal}\n"))),
+        Format::Json => {
+            let query = Query { detail: Detail::Complete, limit: Some(JSON_ROWS), ..query };
+            let answer = query.answer(profile).map_err(|refusal| Failure::new(refusal.to_string()))?;
+            json::answer(&answer).map_err(|error| Failure::new(format!("the answer as JSON: {error}")))
+        }
+    }
 }
 
 /// What speeding code up would buy.

@@ -52,12 +52,15 @@ pub(crate) fn symbolize(
     with_source: bool,
     files: Vec<(ModuleId, FileBytes)>,
 ) -> Summary {
-    let (keep_sources, keep_code) = (with_source, with_source);
-    let mut options = whyslow_symbols::Options { files, keep_sources, keep_code, ..Default::default() };
-    if !use_cache {
-        options.cache = None;
-    }
+    let options = whyslow_symbols::Options { files, ..symbol_options(use_cache, with_source) };
     whyslow_symbols::symbolize(profile, &options)
+}
+
+/// How to add them.
+pub(crate) fn symbol_options(use_cache: bool, with_source: bool) -> whyslow_symbols::Options {
+    let (keep_sources, keep_code) = (with_source, with_source);
+    let options = whyslow_symbols::Options { keep_sources, keep_code, ..Default::default() };
+    if use_cache { options } else { whyslow_symbols::Options { cache: None, ..options } }
 }
 
 fn explain(path: &Path, error: ReadError) -> Failure {

@@ -89,6 +89,7 @@ fn recorded_by(missing: Missing) -> &'static str {
         Missing::Locks => "whyslow locks -- PROGRAM",
         Missing::Wakers => "whyslow record --wakers -- PROGRAM",
         Missing::Syscalls => "sudo whyslow record --syscalls -- PROGRAM",
+        Missing::Simulation => "whyslow cache -- PROGRAM",
         Missing::Experiments => "whyslow causal -- PROGRAM",
         Missing::Heap => "`whyslow heap -- PROGRAM`, or `whyslow record --heap PROGRAM`",
     }

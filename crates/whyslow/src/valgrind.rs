@@ -15,7 +15,6 @@ use crate::series::Line;
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// Finds Valgrind; without it, says how to install it.
-#[expect(dead_code, reason = "for commands that cannot do without it, which come next")]
 pub(crate) fn find() -> Result<Valgrind> {
     Valgrind::find().map_err(explain)
 }

@@ -95,6 +95,27 @@ pub(crate) fn positive_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// The geometry of a simulated cache as Valgrind takes it: `49152,12,64`, or `48k,12,64`.
+pub(crate) fn cache(text: &str) -> Result<String, String> {
+    let wrong = || format!("`{text}` is not a cache such as 32k,8,64: bytes, ways, bytes per line");
+    let mut parts = text.split(',').map(str::trim);
+    let (Some(size), Some(ways), Some(line), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(wrong());
+    };
+    let size = bytes(size)?;
+    let ways: u64 = ways.parse().map_err(|_| wrong())?;
+    let line = bytes(line)?;
+    if size == 0 || ways == 0 || line < 16 || !line.is_power_of_two() || size > 1 << 40 {
+        return Err(format!("{}; a line is a power of two of at least 16 bytes", wrong()));
+    }
+    let sets = ways.checked_mul(line).filter(|way| size % way == 0).map(|way| size / way);
+    if !sets.is_some_and(|sets| sets > 0 && sets.is_power_of_two()) {
+        return Err(format!("`{text}`: the number of sets, bytes / (ways · line), is not a power of two"));
+    }
+    Ok(format!("{size},{ways},{line}"))
+}
+
 /// The bytes of stack to copy per sample. The kernel copies at most 65,528, in units of 8.
 pub(crate) fn stack_size(text: &str) -> Result<u32, String> {
     const MAX: u64 = 65_528;
@@ -178,6 +199,25 @@ mod tests {
         assert_eq!(time_range("1s.."), Ok(1_000_000_000..u64::MAX));
         for wrong in ["1s", "2s..1s", "1s..1s", "a..b", "1s-2s"] {
             assert!(time_range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn caches_have_sets_of_a_power_of_two() {
+        assert_eq!(cache("48k,12,64"), Ok("49152,12,64".to_owned()));
+        assert_eq!(cache("32768,8,64"), Ok("32768,8,64".to_owned()));
+        for wrong in [
+            "",
+            "32k",
+            "32k,8",
+            "32k,8,64,1",
+            "0,8,64",
+            "48k,8,64",
+            "32k,0,64",
+            "32k,8,48",
+            "1k,8,999999999k",
+        ] {
+            assert!(cache(wrong).is_err(), "{wrong}");
         }
     }
 

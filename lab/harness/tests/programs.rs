@@ -19,6 +19,7 @@ struct Case {
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     Case { name: "allocations", arguments: &["100000"], shares: &[], counts: &[("allocations", 300_000)] },
+    Case { name: "blocks", arguments: &[], shares: &[], counts: &[("reads", 40_000)] },
     Case { name: "bigframe", arguments: &["20"], shares: &[("spin", 1.0)], counts: &[] },
     Case { name: "branches", arguments: &["1000", "2"], shares: &[("leaf", 1.0)], counts: &[("frames", 1001)] },
     Case { name: "causal_barrier", arguments: &["--units", "10"], shares: &[], counts: &[("units", 10)] },
@@ -65,6 +66,9 @@ const CASES: &[Case] = &[
     Case { name: "signals", arguments: &["20", "raise"], shares: &[("handler_work", 0.5), ("interrupted", 0.5)], counts: &[] },
     Case { name: "sleepy", arguments: &["100"], shares: &[("brief_work", 1.0)], counts: &[("work_ms", 2)] },
     Case { name: "spans", arguments: &["20"], shares: &[("outer", 0.375), ("alpha", 0.25), ("beta", 0.125)], counts: &[("tick", 1000)] },
+    Case { name: "grid", arguments: &[], shares: &[], counts: &[("sum", 4_000_000)] },
+    Case { name: "matrix", arguments: &[], shares: &[], counts: &[("sum", 8_000_000)] },
+    Case { name: "matrix", arguments: &["threads"], shares: &[], counts: &[("sum", 8_000_000)] },
     Case { name: "strides", arguments: &["1"], shares: &[], counts: &[("additions", 33_554_432)] },
     Case { name: "swallowed", arguments: &["20"], shares: &[("caller", 0.8), ("other", 0.2)], counts: &[] },
     Case { name: "syscalls", arguments: &["20"], shares: &[], counts: &[] },

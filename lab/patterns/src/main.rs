@@ -1,6 +1,7 @@
 //! `patterns ID slow|clean [MILLISECONDS]`: does some work in a way that has a known pattern, or in a way that has not.
 //! The responsible line ends with `// here: ID`.
 
+mod caches;
 mod calls;
 mod hashing;
 mod heap;
@@ -23,7 +24,7 @@ fn main() {
     let usual =
         [loops::PAIRS, memory::PAIRS, text::PAIRS, hashing::PAIRS, search::PAIRS, sharing::PAIRS];
     let usual = usual.into_iter().flatten().map(|&(id, slow, clean)| (id, "", slow, clean));
-    let recorded = [heap::PAIRS, waits::PAIRS, threads::PAIRS, calls::PAIRS].into_iter().flatten().copied();
+    let recorded = [heap::PAIRS, waits::PAIRS, threads::PAIRS, calls::PAIRS, caches::PAIRS].into_iter().flatten().copied();
     let mut pairs = usual.chain(recorded);
     let arguments = arguments.iter().map(String::as_str).collect::<Vec<_>>();
     let (id, kind, time) = match arguments[..] {

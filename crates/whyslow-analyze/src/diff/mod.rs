@@ -18,7 +18,7 @@ mod totals;
 mod verification;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use whyslow_profile::{Metric, Profile, Unit};
+use whyslow_profile::{Metric, Origin, Profile, Unit};
 
 pub use self::caveats::{Caveat, Which};
 use self::chance::Chance;
@@ -97,6 +97,8 @@ pub struct Diff {
     pub runs: usize,
     /// Whether both sides were counted, so no number has noise.
     pub counted: bool,
+    /// Whether a side is of a simulated machine.
+    pub simulated: bool,
     /// Whether rows are allocating lines, not functions.
     pub sites: bool,
     /// Metrics that both profiles have, in the order of the first.
@@ -145,6 +147,9 @@ impl Diff {
             unit,
             runs: before.count(),
             counted: before.chances.iter().chain(&after.chances).all(Chance::is_none),
+            simulated: [before, after]
+                .iter()
+                .any(|runs| runs.metric().is_some_and(|metric| metric.origin == Origin::Simulated)),
             sites: is_heap,
             shared_metrics: shared_metrics(before.first().profile, after.first().profile),
             totals: totals::of_runs(before, after, unit),

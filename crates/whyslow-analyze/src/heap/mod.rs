@@ -1,5 +1,6 @@
 //! Answers about the heap: which lines allocate, what was live when, and which threads free blocks of others.
 
+mod accesses;
 mod advice;
 mod capacity;
 mod grains;
@@ -13,6 +14,7 @@ mod timeline;
 mod trail;
 mod wrappers;
 
+pub use accesses::{AccessStretch, BlockAccesses};
 pub use advice::Advice;
 pub use capacity::{Capacity, CapacityAdvice};
 pub(crate) use grains::Grains;

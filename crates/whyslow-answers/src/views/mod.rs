@@ -1,5 +1,6 @@
 //! The views of a profile, a file per family, and the one list of them.
 
+mod caches;
 mod causal;
 mod code;
 mod heap;
@@ -10,6 +11,7 @@ use whyslow_analyze::heap::{has_heap, is_heap_only};
 use whyslow_explain::Topic;
 use whyslow_profile::{Profile, Samples};
 
+pub use self::caches::CACHE;
 pub use self::causal::CAUSAL;
 pub use self::code::{CALLERS, CRATES, FUNCTIONS, LINES, MODULES, TREE};
 pub use self::heap::{HEAP, LEAKS, MEMORY};
@@ -53,7 +55,7 @@ pub enum Needs {
 }
 
 /// All views, in the order of the help.
-pub static ALL: [&View; 20] = [
+pub static ALL: [&View; 21] = [
     &SUMMARY,
     &FUNCTIONS,
     &TREE,
@@ -72,6 +74,7 @@ pub static ALL: [&View; 20] = [
     &HEAP,
     &LEAKS,
     &MEMORY,
+    &CACHE,
     &CAUSAL,
     &QUALITY,
 ];
@@ -105,10 +108,21 @@ pub fn named(name: &str) -> Option<&'static View> {
     ALL.into_iter().find(|view| view.name == name)
 }
 
-/// The view to show if none was requested: the functions, the experiments if there are no samples, or for a person the heap if nothing else was recorded.
+/// The view to show if none was requested: the functions, the experiments if there are no samples, or for a person the
+/// caches of a simulated program, or the heap if nothing else was recorded.
 pub fn default_of(profile: &Profile, detail: Detail, narrowing: Narrowing) -> &'static View {
     if !profile.causal.experiments.is_empty() && profile.samples.iter().all(Samples::is_empty) {
         return &CAUSAL;
+    }
+    let is_screen = detail == Detail::Screen && narrowing == Narrowing::None;
+    if is_screen
+        && profile
+            .meta
+            .simulation
+            .as_ref()
+            .is_some_and(|facts| !facts.tool.is_empty() && !facts.caches.is_empty())
+    {
+        return &CACHE;
     }
     let of_heap = detail == Detail::Screen && narrowing == Narrowing::None && is_all_heap(profile);
     if of_heap { &HEAP } else { &FUNCTIONS }
@@ -168,6 +182,7 @@ mod tests {
                 "critical-path" => Some(Missing::Wakers),
                 "syscalls" => Some(Missing::Syscalls),
                 "heap" | "leaks" => Some(Missing::Heap),
+                "cache" => Some(Missing::Simulation),
                 "causal" => Some(Missing::Experiments),
                 _ => None,
             };

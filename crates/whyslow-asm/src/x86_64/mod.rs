@@ -1,8 +1,10 @@
 //! x86-64, through iced-x86.
 
+mod avx512;
 mod meaning;
 mod text;
 
+pub use avx512::Avx512;
 pub(crate) use meaning::decode;
 pub(crate) use text::Writer;
 

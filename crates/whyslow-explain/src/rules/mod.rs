@@ -7,6 +7,7 @@ mod calls;
 mod counters;
 mod heap;
 mod io;
+mod locality;
 mod loops;
 mod maps;
 mod memory;
@@ -118,6 +119,7 @@ table! {
     SyscallPerItem "syscall-per-item" calls::SYSCALL_PER_ITEM,
     CacheMisses "cache-misses" counters::CACHE_MISSES,
     BranchMisses "branch-misses" counters::BRANCH_MISSES,
+    PoorLocality "poor-locality" locality::POOR_LOCALITY,
     // Waits and threads.
     LockContention "lock-contention" waits::LOCK_CONTENTION,
     BlockingInAsync "blocking-in-async" waits::BLOCKING_IN_ASYNC,

@@ -14,18 +14,21 @@
 //! The format has no stacks, only calls. [`tree`] reconstructs stacks from them.
 
 mod flow;
+mod named;
 mod parse;
+mod simulation;
 mod tree;
 
-use whyslow_profile::{
-    ImportNote, Metric, MetricId, ModuleId, ModuleKind, Origin, StringId, Subject, SymbolState, ThreadId,
-    Unit,
-};
+use whyslow_profile::{ImportNote, Metric, MetricId, Origin, Subject, ThreadId, Unit};
 
-use super::assemble::{Assembly, FunctionText, drop_empty_metrics};
+use super::assemble::{Assembly, drop_empty_metrics};
 use super::{Format, ImportError, ImportOptions, Imported, lines};
-use parse::Costs;
+use named::{Modules, Named};
 pub(super) use parse::parse;
+use parse::{Costs, Place};
+pub(super) use simulation::add_process;
+use simulation::facts;
+pub use simulation::{Simulated, simulated};
 
 /// The metric for the number of calls.
 const CALLS: &str = "calls";
@@ -57,7 +60,7 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
 }
 
 /// A metric of Valgrind's simulated machine.
-fn simulated(name: &str) -> Metric<&str> {
+fn metric(name: &str) -> Metric<&str> {
     Metric { of: Subject::Event, origin: Origin::Simulated, ..Metric::unknown(name, Unit::Count) }
 }
 
@@ -66,37 +69,15 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
     if !costs.command.is_empty() {
         assembly.profile.meta.command = costs.command.split_whitespace().map(str::to_owned).collect();
     }
-    let program = costs.command.split_whitespace().next().unwrap_or("");
-    let program = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let program = named::program(&costs);
     let process = assembly.process(costs.pid, if program.is_empty() { "program" } else { &program });
     let thread = assembly.thread(process, costs.thread.unwrap_or(costs.pid), "all threads");
-    let metrics: Vec<MetricId> = costs.events.iter().map(|event| assembly.metric(simulated(event))).collect();
-    let modules: Vec<Option<ModuleId>> =
-        costs.objects.names().map(|path| module(&mut assembly, path, &program)).collect();
-    let files: Vec<Option<StringId>> =
-        costs.files.names().map(|file| is_known(file).then(|| assembly.text(file))).collect();
-    let functions: Vec<tree::Code> = costs
-        .functions
-        .iter()
-        .map(|function| {
-            let file = costs.files.name(function.file);
-            let module = modules.get(function.object).copied().flatten();
-            let address = function.name.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
-            if let (Some(module), Some(address)) = (module, address) {
-                return tree::Code::Unnamed(module, address);
-            }
-            let file = is_known(file).then_some(file);
-            tree::Code::Function(assembly.function(&FunctionText {
-                name: function.name,
-                file,
-                line: 0,
-                module,
-            }))
-        })
-        .collect();
-    let named = tree::Named { functions: &functions, files: &files };
-    tree::add_samples(&mut assembly, &costs, &named, &metrics, thread);
-    add_calls(&mut assembly, &costs, &named, thread);
+    let metrics: Vec<MetricId> = costs.events.iter().map(|event| assembly.metric(metric(event))).collect();
+    let mut named = Named::new(&mut assembly, &costs, &mut Modules::default(), false);
+    tree::add_samples(&mut assembly, &costs, &mut named, &metrics, thread);
+    let calls = assembly.metric(metric(CALLS));
+    add_calls(&mut assembly, &costs, &mut named, calls, thread);
+    assembly.profile.meta.simulation = facts(&costs);
     drop_empty_metrics(&mut assembly.profile);
     let mut imported = assembly.finish()?;
     whyslow_symbols::keep_sources(&mut imported.profile);
@@ -105,36 +86,27 @@ pub(super) fn assemble(mut assembly: Assembly, costs: Costs<'_>) -> Result<Impor
 
 /// Adds the number of calls of each function as a metric. A function's own value is the number of its calls,
 /// beneath its callers.
-fn add_calls(assembly: &mut Assembly, costs: &Costs<'_>, named: &tree::Named<'_>, thread: ThreadId) {
-    let metric = assembly.metric(simulated(CALLS));
+fn add_calls(
+    assembly: &mut Assembly,
+    costs: &Costs<'_>,
+    named: &mut Named<'_>,
+    metric: MetricId,
+    thread: ThreadId,
+) {
     for (caller, function) in costs.functions.iter().enumerate() {
         let mut calls: Vec<_> = function.calls.iter().collect();
         calls.sort_by_key(|(place, _)| **place);
-        for (&(callee, file, line), call) in calls {
-            let location = named.location(assembly, caller, file, line);
+        for (&(callee, place), call) in calls {
+            let location = named.location(assembly, caller, place);
             let from = assembly.stack(None, location);
-            let location = named.location(assembly, callee, costs.functions[callee].file, 0);
+            let start = Place { file: costs.functions[callee].file, line: 0, address: call.entry };
+            let location = named.location(assembly, callee, start);
             let stack = assembly.stack(Some(from), location);
             if call.count > 0 {
                 assembly.sample(metric, 0, thread, stack, call.count);
             }
         }
     }
-}
-
-fn is_known(name: &str) -> bool {
-    !name.is_empty() && name != "???"
-}
-
-fn module(assembly: &mut Assembly, path: &str, program: &str) -> Option<ModuleId> {
-    if !is_known(path) {
-        return None;
-    }
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let kind = if name == program { ModuleKind::Program } else { ModuleKind::Library };
-    let module = assembly.module(path, None, kind);
-    assembly.profile.modules[module.index()].symbols = SymbolState::Lines;
-    Some(module)
 }
 
 #[cfg(test)]

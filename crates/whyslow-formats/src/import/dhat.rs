@@ -9,7 +9,8 @@ use whyslow_profile::{
 };
 
 use super::assemble::{Assembly, FunctionText};
-use super::heap::Rows;
+use super::callgrind::{Simulated, add_process};
+use super::heap::{Accesses, Rows};
 use super::json::{self, Index, Number, Text};
 use super::{Format, ImportError, ImportOptions, Imported};
 
@@ -51,6 +52,9 @@ struct Point {
     ebk: Option<u64>,
     rb: Option<u64>,
     wb: Option<u64>,
+    /// Accesses of each byte of its blocks: a number per byte, or a negative count and the number of that many bytes.
+    #[serde(default)]
+    acc: Vec<i64>,
     /// Innermost first.
     fs: Vec<Index>,
 }
@@ -78,25 +82,125 @@ const OTHERS: [Column; 4] = [
 ];
 
 pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, ImportError> {
+    let file = parsed(bytes)?;
+    let mode = file.mode.as_ref().map_or("heap", Text::as_str);
+    let mut assembly = Assembly::new(&format!("DHAT ({mode})"));
+    let command = file.cmd.as_ref().map_or("", Text::as_str);
+    assembly.profile.meta.command = command.split_whitespace().map(str::to_owned).collect();
+    let program = command.split_whitespace().next().unwrap_or("program");
+    let pid = file.pid.and_then(|pid| pid.0).unwrap_or(0);
+    let process = assembly.process(pid, program.rsplit('/').next().unwrap_or(program));
+    let thread = assembly.thread(process, pid, "all threads");
+    let columns = file.columns();
+    let metrics = columns_of(&mut assembly, &[&file], columns);
+    let mut heap = HeapOf::default();
+    add_file(&mut assembly, &file, thread, &metrics, &mut heap)?;
+    heap.finish(&mut assembly, thread, 1);
+    assembly.note(ImportNote::NoTimesAndThreads);
+    assembly.finish()
+}
+
+/// Reads the files of a recording with Valgrind's DHAT into one profile, one per process.
+pub fn access_counts(processes: &[Simulated<'_>]) -> Result<Imported, ImportError> {
+    let mut assembly = Assembly::new("dhat");
+    let files = processes.iter().map(|process| parsed(process.bytes)).collect::<Result<Vec<_>, _>>()?;
+    let all: Vec<&File<'_>> = files.iter().collect();
+    let metrics = columns_of(&mut assembly, &all, &HEAP);
+    let mut heap = HeapOf { is_heap: true, ..HeapOf::default() };
+    let mut first = None;
+    for (process, file) in processes.iter().zip(&files) {
+        let thread = add_process(&mut assembly, process);
+        first.get_or_insert(thread);
+        add_file(&mut assembly, file, thread, &metrics, &mut heap)?;
+    }
+    if let Some(thread) = first {
+        heap.finish(&mut assembly, thread, processes.len() as u64);
+    }
+    let mut imported = assembly.finish()?;
+    imported.profile.meta.imported_from = None;
+    whyslow_symbols::keep_sources(&mut imported.profile);
+    Ok(imported)
+}
+
+fn parsed(bytes: &[u8]) -> Result<File<'_>, ImportError> {
     let file: File<'_> = json::parse(Format::Dhat, bytes)?;
     if file.version != 2 {
         let what = format!("version {} is not supported, only version 2", file.version);
         return Err(ImportError::unusable(Format::Dhat, what));
     }
-    let mode = file.mode.as_ref().map_or("heap", Text::as_str);
-    let mut assembly = Assembly::new(&format!("DHAT ({mode})"));
-    let command = file.cmd.as_ref().map_or("", Text::as_str);
-    assembly.profile.meta.command = command.split_whitespace().map(str::to_owned).collect();
-    // The dhat crate writes the micro sign.
-    let is_time = file.tu.as_ref().is_some_and(|unit| matches!(unit.as_str(), "us" | "µs" | "μs"));
+    Ok(file)
+}
+
+type Metrics = Vec<(MetricId, Column)>;
+
+/// Adds the metrics of the columns that one of the files has.
+fn columns_of(assembly: &mut Assembly, files: &[&File<'_>], columns: &[Column]) -> Metrics {
+    let has = |(.., value): &&Column| {
+        files.iter().any(|file| file.pps.is_empty() || file.pps.iter().any(|point| value(point).is_some()))
+    };
+    let used: Vec<&Column> = columns.iter().filter(has).collect();
+    let metric = |column: &Column| Metric::of_name(column.0, column.1).with_origin(Origin::Counted);
+    used.into_iter().map(|column| (assembly.metric(metric(column)), *column)).collect()
+}
+
+impl File<'_> {
+    /// There is a peak only if blocks are freed.
+    fn is_heap(&self) -> bool {
+        !self.pps.is_empty() && self.pps.iter().all(|point| point.gb.is_some() && point.eb.is_some())
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        if self.is_heap() { &HEAP } else { &OTHERS }
+    }
+
+    /// Whether its times are times: the dhat crate writes the micro sign.
+    fn has_times(&self) -> bool {
+        self.tu.as_ref().is_some_and(|unit| matches!(unit.as_str(), "us" | "µs" | "μs"))
+    }
+}
+
+/// The heap of all files.
+#[derive(Default)]
+struct HeapOf {
+    rows: Rows,
+    accesses: Accesses,
+    is_heap: bool,
+    peak_ns: ProfileNs,
+}
+
+impl HeapOf {
+    fn finish(self, assembly: &mut Assembly, thread: ThreadId, processes: u64) {
+        if !self.is_heap {
+            return;
+        }
+        let peak = self.rows.sites.iter().fold(0u64, |sum, site| sum.saturating_add(site.counts.peak_bytes));
+        let facts = HeapFacts {
+            peak_bytes: peak,
+            peak_ns: self.peak_ns,
+            temporary_within: 1,
+            leaks: LeakCheck::Impossible(NoLeakCheck::OtherTool { tool: "DHAT".to_owned() }),
+            processes,
+            allocators: vec!["malloc".to_owned()],
+            ..HeapFacts::default()
+        };
+        let accesses = self.accesses.runs();
+        self.rows.finish(assembly, facts, thread);
+        assembly.profile.heap.accesses = accesses;
+        assembly.note(ImportNote::DhatBlocks);
+    }
+}
+
+fn add_file(
+    assembly: &mut Assembly,
+    file: &File<'_>,
+    thread: ThreadId,
+    metrics: &Metrics,
+    heap: &mut HeapOf,
+) -> Result<(), ImportError> {
+    let is_time = file.has_times();
     if let Some(end) = file.te.filter(|_| is_time) {
         assembly.profile.meta.duration_ns = json::nanoseconds(end.0, 1e3);
     }
-    let program = command.split_whitespace().next().unwrap_or("program");
-    let pid = file.pid.and_then(|pid| pid.0).unwrap_or(0);
-    let process = assembly.process(pid, program.rsplit('/').next().unwrap_or(program));
-    let thread = assembly.thread(process, pid, "all threads");
-
     let custom =
         |unit: &Option<Text<'_>>, usual: &str| unit.as_ref().is_some_and(|unit| unit.as_str() != usual);
     if custom(&file.bsu, "bytes") || custom(&file.bksu, "blocks") {
@@ -104,45 +208,21 @@ pub(super) fn read(bytes: &[u8], _options: &ImportOptions) -> Result<Imported, I
         assembly.note(ImportNote::NotBytes { unit: unit.to_owned() });
     }
     let locations: Vec<LocationId> =
-        file.ftbl.iter().map(|frame| location(&mut assembly, frame.as_str())).collect();
-    // There is a peak only if blocks are freed.
-    let is_heap =
-        !file.pps.is_empty() && file.pps.iter().all(|point| point.gb.is_some() && point.eb.is_some());
-    let columns: &[Column] = if is_heap { &HEAP } else { &OTHERS };
-    let columns: Vec<(MetricId, Column)> = columns
-        .iter()
-        .filter(|(.., value)| file.pps.iter().any(|point| value(point).is_some()) || file.pps.is_empty())
-        .map(|&column| {
-            (assembly.metric(Metric::of_name(column.0, column.1).with_origin(Origin::Counted)), column)
-        })
-        .collect();
-    let mut rows = Rows::default();
+        file.ftbl.iter().map(|frame| location(assembly, frame.as_str())).collect();
+    let is_heap = file.is_heap();
     for (row, point) in file.pps.iter().enumerate() {
-        let stack = add(&mut assembly, row, point, &locations, &columns, thread)?;
+        let stack = add(assembly, row, point, &locations, metrics, thread)?;
         if is_heap {
-            let row = rows.row(stack);
-            point.count(&mut rows.sites[row].counts, is_time);
+            let site = heap.rows.row(stack);
+            point.count(&mut heap.rows.sites[site].counts, is_time);
+            heap.accesses.add(site, &point.acc);
         }
     }
-    if is_heap {
-        let peak = rows.sites.iter().fold(0u64, |sum, site| sum.saturating_add(site.counts.peak_bytes));
-        let facts = HeapFacts {
-            peak_bytes: peak,
-            peak_ns: file
-                .tg
-                .filter(|_| is_time)
-                .map_or(ProfileNs(0), |time| ProfileNs(json::nanoseconds(time.0, 1e3))),
-            temporary_within: 1,
-            leaks: LeakCheck::Impossible(NoLeakCheck::OtherTool { tool: "DHAT".to_owned() }),
-            processes: 1,
-            allocators: vec!["malloc".to_owned()],
-            ..HeapFacts::default()
-        };
-        rows.finish(&mut assembly, facts, thread);
-        assembly.note(ImportNote::DhatBlocks);
+    heap.is_heap |= is_heap;
+    if let Some(time) = file.tg.filter(|_| is_time) {
+        heap.peak_ns = ProfileNs(json::nanoseconds(time.0, 1e3));
     }
-    assembly.note(ImportNote::NoTimesAndThreads);
-    assembly.finish()
+    Ok(())
 }
 
 impl Point {
@@ -162,6 +242,8 @@ impl Point {
             (&mut counts.live_at_exit_bytes, self.eb.unwrap_or(0)),
             (&mut counts.live_at_exit_blocks, self.ebk.unwrap_or(0)),
             (&mut counts.lifetime_ns, lifetime_ns),
+            (&mut counts.bytes_read, self.rb.unwrap_or(0)),
+            (&mut counts.bytes_written, self.wb.unwrap_or(0)),
         ] {
             *sum = sum.saturating_add(more);
         }

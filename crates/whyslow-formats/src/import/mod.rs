@@ -40,6 +40,8 @@ mod xctrace;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use callgrind::{Simulated, simulated};
+pub use dhat::access_counts;
 use whyslow_analyze::remark_of;
 #[cfg(test)]
 use whyslow_profile::ImportNote;

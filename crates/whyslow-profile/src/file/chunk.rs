@@ -32,6 +32,7 @@ pub(super) const HEAP_SITES: Kind = *b"HSIT";
 pub(super) const HEAP_HISTOGRAMS: Kind = *b"HHST";
 pub(super) const HEAP_GROWTH: Kind = *b"HGRO";
 pub(super) const HEAP_TRANSFERS: Kind = *b"HTRF";
+pub(super) const HEAP_ACCESSES: Kind = *b"HACC";
 pub(super) const CAUSAL_POINTS: Kind = *b"CPNT";
 pub(super) const CAUSAL_TARGETS: Kind = *b"CTGT";
 pub(super) const EXPERIMENTS: Kind = *b"CEXP";

@@ -3,7 +3,9 @@
 use super::column::{ColumnReader, ColumnWriter, Malformed};
 use super::tables::{BAD_REFERENCE, row, upsert};
 use crate::Profile;
-use crate::heap::{Growth, GrowthBar, HeapCounts, HeapSite, HeapTransfer, HistogramBar, HistogramOf};
+use crate::heap::{
+    AccessRun, Growth, GrowthBar, HeapCounts, HeapSite, HeapTransfer, HistogramBar, HistogramOf,
+};
 use crate::ids::{StackId, ThreadId};
 
 type Applied = Result<(), Malformed>;
@@ -83,6 +85,30 @@ pub(super) fn read_growth(columns: &ColumnReader<'_>, profile: &mut Profile) -> 
         let bar = GrowthBar::from_numbers(bar);
         row(bar.site, profile.heap.sites.len())?;
         profile.heap.growth.push(bar);
+    }
+    Ok(())
+}
+
+pub(super) fn write_accesses(rows: &[AccessRun]) -> Vec<u8> {
+    let mut columns = ColumnWriter::default();
+    for (at, name) in AccessRun::COLUMNS.iter().enumerate() {
+        columns.numbers(name, rows.iter().map(|row| row.numbers()[at]));
+    }
+    columns.into_bytes()
+}
+
+pub(super) fn read_accesses(columns: &ColumnReader<'_>, profile: &mut Profile) -> Applied {
+    let numbers =
+        AccessRun::COLUMNS.iter().map(|name| columns.numbers(name)).collect::<Result<Vec<_>, _>>()?;
+    for at in 0..columns.rows() {
+        let mut run = [0; AccessRun::COLUMNS.len()];
+        for (number, column) in run.iter_mut().zip(&numbers) {
+            *number = column[at];
+        }
+        let run = AccessRun::from_numbers(run);
+        row(run.site, profile.heap.sites.len())?;
+        run.start.checked_add(run.length).ok_or(BAD_REFERENCE)?;
+        profile.heap.accesses.push(run);
     }
     Ok(())
 }

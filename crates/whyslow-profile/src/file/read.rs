@@ -145,6 +145,7 @@ fn apply(chunk: &Chunk<'_>, profile: &mut Profile, file_only: &mut FileOnly) -> 
         chunk::HEAP_HISTOGRAMS => heap::read_histograms,
         chunk::HEAP_GROWTH => heap::read_growth,
         chunk::HEAP_TRANSFERS => heap::read_transfers,
+        chunk::HEAP_ACCESSES => heap::read_accesses,
         chunk::CAUSAL_POINTS => causal::read_points,
         chunk::CAUSAL_TARGETS => causal::read_targets,
         chunk::EXPERIMENTS => causal::read_experiments,

@@ -125,7 +125,8 @@ impl Writer {
         self.heap_sites(heap)?;
         self.table(chunk::HEAP_HISTOGRAMS, &heap.histograms, heap::write_histograms)?;
         self.table(chunk::HEAP_GROWTH, &heap.growth, heap::write_growth)?;
-        self.table(chunk::HEAP_TRANSFERS, &heap.transfers, heap::write_transfers)
+        self.table(chunk::HEAP_TRANSFERS, &heap.transfers, heap::write_transfers)?;
+        self.table(chunk::HEAP_ACCESSES, &heap.accesses, heap::write_accesses)
     }
 
     fn wait_details(&mut self, details: &WaitDetails) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use whyslow_explain::{Cost, Evidence, Explanation, Finding, Place, RuleId, Topic};
 use whyslow_profile::heap::metric;
+use whyslow_profile::simulation::D1_MISSES;
 use whyslow_profile::{Profile, Subject};
 
 use super::container::{Columns, NONE};
@@ -110,6 +111,7 @@ fn metric_of(profile: &Profile, of: Cost) -> u32 {
         Cost::Allocations => named(metric::ALLOCATIONS),
         Cost::Bytes => named(metric::BYTES_ALLOCATED),
         Cost::Peak => named(metric::LIVE_AT_PEAK),
+        Cost::Misses => named(D1_MISSES).or_else(|| named("D1mr")),
     };
     metric.map_or(NONE, |metric| shown_row(profile, metric))
 }

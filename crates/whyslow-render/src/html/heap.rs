@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use whyslow_analyze::Label;
-use whyslow_analyze::heap::{Ends, Intervals, SiteRow, Sites};
+use whyslow_analyze::heap::{BlockAccesses, Ends, Intervals, SiteRow, Sites};
 use whyslow_profile::{HeapCounts, HeapFacts, LeakCheck, Profile};
 use whyslow_words::Fact;
 
 use super::container::{Columns, NONE};
 use super::payload::collect;
 use super::texts::Texts;
+use crate::text::access_words;
 
 /// Facts about the heap as a whole, for the payload's header.
 #[derive(Serialize)]
@@ -52,7 +53,12 @@ pub(super) fn heap<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &
     columns.u32("heap.stack", collect(&rows, |row| row.stack.0));
     columns.u32("heap.stacks", collect(&rows, |row| row.rows.len() as u32));
     columns.u8("heap.growth", collect(&rows, |row| row.growth.code()));
-    let advice = |row: &SiteRow| row.capacity_advice().map_or(NONE, |advice| texts.add(advice.remark().text));
+    let advice = |row: &SiteRow| {
+        let capacity = row.capacity_advice().map(|advice| advice.remark().text);
+        let used = BlockAccesses::of(profile, row).map(|accesses| access_words(&accesses));
+        let words: Vec<String> = capacity.into_iter().chain(used).filter(|words| !words.is_empty()).collect();
+        if words.is_empty() { NONE } else { texts.add(words.join("; ")) }
+    };
     columns.u32("heap.advice", collect(&rows, advice));
     for (at, name) in HeapCounts::COLUMNS.iter().enumerate() {
         columns.f64(format!("heap.{name}"), collect(&rows, |row| row.counts.numbers()[at] as f64));

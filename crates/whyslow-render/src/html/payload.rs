@@ -10,7 +10,9 @@ use whyslow_analyze::{
     CallTree, Charges, Label, Overview, Quality, concurrency, first_alike, starter_of, wait_metric,
 };
 use whyslow_causal::Estimates;
-use whyslow_profile::{Carrier, LocationId, MetricId, Profile, Role, Samples, StackId, Subject};
+use whyslow_profile::{
+    Carrier, LocationId, Metric, MetricId, Origin, Profile, Role, Samples, StackId, Subject,
+};
 
 use super::causal::{CausalHead, estimates, push_causal};
 use super::code::{push_code, where_samples_fall};
@@ -257,6 +259,8 @@ fn samples<'p>(profile: &'p Profile, columns: &mut Columns<'p>, texts: &mut Text
     columns.u8("metrics.unit", collect(&rows, |(row, ..)| row.unit.code()));
     columns.u8("metrics.of", collect(&rows, |(row, ..)| row.of.code()));
     columns.u8("metrics.sampled", collect(&rows, |(row, ..)| u8::from(row.origin.is_sampled())));
+    let simulated = |row: &Metric| u8::from(row.origin == Origin::Simulated);
+    columns.u8("metrics.simulated", collect(&rows, |(row, ..)| simulated(row)));
     let has_waits = wait_metric(profile).is_some();
     for (row, (kind, samples, metric)) in rows.into_iter().enumerate() {
         let order = order(samples);
@@ -356,7 +360,7 @@ fn time_or_nan(time_ns: Option<u64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use whyslow_profile::{Metric, ThreadId, Unit};
+    use whyslow_profile::{ThreadId, Unit};
 
     use super::*;
 

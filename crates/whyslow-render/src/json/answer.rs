@@ -3,7 +3,7 @@
 use whyslow_answers::{Answer, Body};
 
 use super::{
-    Context, callers, causal, critical_path, groups, heap, hot_lines, lines, locks, memory, parallelism,
+    Context, caches, callers, causal, critical_path, groups, heap, hot_lines, lines, locks, memory, parallelism,
     quality, report, spans, syscalls, tasks, threads, to_string, tree, waits,
 };
 
@@ -43,6 +43,7 @@ pub fn answer(answer: &Answer<'_>) -> serde_json::Result<String> {
         Body::Tasks(body, blocked) => to_string(&tasks(c, body, blocked, found, rows)),
         Body::Parallelism(body) => to_string(&parallelism(c, body, found, rows)),
         Body::Syscalls(body) => to_string(&syscalls(c, body, found, rows)),
+        Body::Cache(body) => to_string(&caches(c, body, query.limit)),
         Body::Causal(body) => to_string(&causal(c, body, rows)),
         Body::Heap(body) | Body::Leaks(body) => to_string(&heap(c, body.samples, body.value)),
         Body::Memory(body) => to_string(&memory(c, body)),

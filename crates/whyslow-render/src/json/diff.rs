@@ -244,7 +244,7 @@ pub fn diff<'a>(view: &DiffView<'a>) -> impl Serialize + use<'a> {
         schema: DIFF_SCHEMA,
         before: SideJson::new(before),
         after: SideJson::new(after),
-        metric: MetricJson { name: &diff.metric, unit: diff.unit.label() },
+        metric: MetricJson { name: &diff.metric, unit: diff.unit.label(), simulated: diff.simulated },
         shared_metrics: &diff.shared_metrics,
         counted: diff.counted,
         runs: [diff.runs; 2],

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use whyslow_analyze::heap::{Ends, SiteOrder, SiteRow, Sites, TrailStep};
+use whyslow_analyze::heap::{BlockAccesses, Ends, SiteOrder, SiteRow, Sites, TrailStep};
 use whyslow_analyze::{CallTree, Label, StackFrame, Warning, frames_of, no_leak_check};
 use whyslow_profile::{HeapCounts, HeapFacts, HeapProcess, HeapSnapshot, LeakCheck, Profile};
 use whyslow_words::Fact;
@@ -35,6 +35,8 @@ struct HeapJson<'a> {
     growth_class: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     unused: Option<Unused>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accesses: Option<AccessesJson>,
     temporary_within: u64,
     lost_events: u64,
     unknown_frees: u64,
@@ -71,6 +73,8 @@ struct SiteJson<'a> {
     growth_class: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     unused: Option<Unused>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accesses: Option<AccessesJson>,
     stack: Vec<String>,
     stack_left_out: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,6 +150,54 @@ struct Unused {
     passed_over_bytes: u64,
 }
 
+/// Reads and writes of blocks, and of each byte of blocks of one size.
+#[derive(Debug, Serialize)]
+struct AccessesJson {
+    bytes_read: u64,
+    bytes_written: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<BlockJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct BlockJson {
+    bytes: u64,
+    blocks: u64,
+    never_bytes: u64,
+    once_bytes: u64,
+    more_bytes: u64,
+    offsets: Vec<OffsetsJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct OffsetsJson {
+    start: u64,
+    length: u64,
+    accesses_per_block: f64,
+    is_least: bool,
+}
+
+impl AccessesJson {
+    /// Of a part of the heap; `None` if the heap's accesses were not counted.
+    fn new(heap: &HeapCounts, of: &HeapCounts, block: Option<BlockAccesses>) -> Option<Self> {
+        (heap.bytes_read > 0 || heap.bytes_written > 0).then(|| Self {
+            bytes_read: of.bytes_read,
+            bytes_written: of.bytes_written,
+            block: block.map(|block| {
+                let [never_bytes, once_bytes, more_bytes] = block.parts();
+                let offsets = block.runs.iter().map(|run| OffsetsJson {
+                    start: run.start,
+                    length: run.length,
+                    accesses_per_block: run.per_block,
+                    is_least: run.is_least,
+                });
+                let (bytes, blocks) = (block.bytes, block.blocks);
+                BlockJson { bytes, blocks, never_bytes, once_bytes, more_bytes, offsets: offsets.collect() }
+            }),
+        })
+    }
+}
+
 impl<'a> HeapBody<'a> {
     /// The heap of a profile with at most `limit` sites; `None` if it was not recorded.
     pub(super) fn new(profile: &'a Profile, sites: &Sites, limit: usize) -> Option<Self> {
@@ -182,6 +234,7 @@ impl<'a> HeapJson<'a> {
             snapshot: facts.snapshot,
             growth_class: if facts.growth.is_empty() { "unknown" } else { &facts.growth },
             unused: Unused::new(facts, totals),
+            accesses: AccessesJson::new(totals, totals, None),
             temporary_within: facts.temporary_within,
             lost_events: facts.lost_events,
             unknown_frees: facts.unknown_frees,
@@ -223,6 +276,7 @@ impl<'a> SiteJson<'a> {
             leaks: Leaks::new(facts, &row.counts),
             growth_class: row.growth.label(),
             unused: Unused::new(facts, &row.counts),
+            accesses: AccessesJson::new(&sites.totals, &row.counts, BlockAccesses::of(profile, row)),
             stack: frames.by_ref().take(MOST_FRAMES).map(|frame| frame_text(profile, &frame)).collect(),
             stack_left_out: frames.count(),
             intervals: known.map(|known| known.all_of_row(profile, row)),

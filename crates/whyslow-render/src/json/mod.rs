@@ -3,6 +3,7 @@
 mod answer;
 mod asm;
 mod bench;
+mod caches;
 mod causal;
 mod diff;
 mod explain;
@@ -33,11 +34,12 @@ use whyslow_analyze::{
     CallTree, Callers, FunctionRow, FunctionTable, HotPath, HotStep, Label, Lines, Outline, Overview,
     OwnTable, Quality, Ratio, RatioKind, Ratios, Share, SpanTable, Threads,
 };
-use whyslow_profile::{Carrier, ExitStatus, Host, MetricId, Profile, StringId, Unit};
+use whyslow_profile::{Carrier, ExitStatus, Host, MetricId, Origin, Profile, StringId, Unit};
 
 pub use self::answer::answer;
 pub use self::asm::{ASM_SCHEMA, asm};
 pub use self::bench::bench;
+pub use self::caches::caches;
 pub use self::causal::causal;
 pub use self::diff::{DIFF_SCHEMA, diff};
 pub use self::explain::{explain, explained_change, sarif};
@@ -116,6 +118,9 @@ impl<'a> Run<'a> {
 struct MetricJson<'a> {
     name: &'a str,
     unit: &'static str,
+    /// For numbers of a machine that does not exist.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    simulated: bool,
 }
 
 impl<'a> MetricJson<'a> {
@@ -124,6 +129,7 @@ impl<'a> MetricJson<'a> {
         Self {
             name: metric.map_or("", |metric| profile.text(metric.name)),
             unit: metric.map_or(Unit::Nanoseconds, |metric| metric.unit).label(),
+            simulated: metric.is_some_and(|metric| metric.origin == Origin::Simulated),
         }
     }
 }

@@ -137,39 +137,46 @@ impl OwnStepJson {
     }
 }
 
+/// The cost of a line.
+#[derive(Debug, Serialize)]
+pub(super) struct HotLineJson<'a> {
+    function: Named<'a>,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    text: Option<&'a str>,
+    #[serde(flatten)]
+    own: OwnCost,
+    own_samples: u64,
+    #[serde(flatten)]
+    itself: SelfCost,
+}
+
+impl<'a> HotLineJson<'a> {
+    pub(super) fn new(context: &Context<'a>, lines: &HotLines, row: &HotLine) -> Self {
+        let (profile, whole) = (context.profile, lines.total_value);
+        Self {
+            function: Named::new(profile, row.label),
+            file: row.file.map(|file| profile.text(file)),
+            line: Some(row.line).filter(|line| *line > 0),
+            text: row.text.map(|text| profile.text(text)),
+            own: OwnCost::new(context, row.own_value, whole),
+            own_samples: row.own_samples,
+            itself: SelfCost::new(context, row.self_value, row.self_samples, whole),
+        }
+    }
+}
+
 /// The most expensive lines of all functions, at most `limit` of them.
 pub fn hot_lines<'a>(context: &Context<'a>, lines: &HotLines, limit: usize) -> impl Serialize + use<'a> {
-    #[derive(Serialize)]
-    struct LineJson<'a> {
-        function: Named<'a>,
-        file: Option<&'a str>,
-        line: Option<u32>,
-        text: Option<&'a str>,
-        #[serde(flatten)]
-        own: OwnCost,
-        own_samples: u64,
-        #[serde(flatten)]
-        itself: SelfCost,
-    }
     #[derive(Serialize)]
     struct Body<'a> {
         #[serde(flatten)]
         head: Head<'a>,
         function: (),
         by: &'static str,
-        lines: Vec<LineJson<'a>>,
+        lines: Vec<HotLineJson<'a>>,
         lines_left_out: usize,
     }
-    let (profile, whole) = (context.profile, lines.total_value);
-    let row = |row: &HotLine| LineJson {
-        function: Named::new(profile, row.label),
-        file: row.file.map(|file| profile.text(file)),
-        line: Some(row.line).filter(|line| *line > 0),
-        text: row.text.map(|text| profile.text(text)),
-        own: OwnCost::new(context, row.own_value, whole),
-        own_samples: row.own_samples,
-        itself: SelfCost::new(context, row.self_value, row.self_samples, whole),
-    };
     Body {
         head: context.head("lines", lines.total_samples, lines.total_value),
         function: (),
@@ -177,7 +184,7 @@ pub fn hot_lines<'a>(context: &Context<'a>, lines: &HotLines, limit: usize) -> i
             By::Own => "own",
             By::SelfValue => "self",
         },
-        lines: lines.rows.iter().take(limit).map(row).collect(),
+        lines: lines.rows.iter().take(limit).map(|row| HotLineJson::new(context, lines, row)).collect(),
         lines_left_out: lines.rows.len().saturating_sub(limit),
     }
 }

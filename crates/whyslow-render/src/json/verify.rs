@@ -96,7 +96,7 @@ pub fn verify<'a>(view: &VerifyView<'a>) -> impl Serialize + use<'a> {
     Body {
         schema: VERIFY_SCHEMA,
         summary: verify_summary(view),
-        metric: MetricJson { name: &diff.metric, unit: diff.unit.label() },
+        metric: MetricJson { name: &diff.metric, unit: diff.unit.label(), simulated: diff.simulated },
         runs: [diff.runs; 2],
         caveats: diff.caveats.iter().map(|caveat| RemarkJson::from(caveat.remark())).collect(),
         whole: (&verification.whole.change).into(),

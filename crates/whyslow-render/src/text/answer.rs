@@ -3,6 +3,7 @@
 use whyslow_analyze::heap::Sites;
 use whyslow_answers::{Answer, Body, PartOfHeap, Query, Ranking};
 
+use super::caches::cache_table;
 use super::causal::causal_table;
 use super::critical::critical_path_table;
 use super::functions::function_table;
@@ -20,7 +21,7 @@ use super::tasks::task_table;
 use super::threads::thread_table;
 use super::waits::wait_table;
 use super::{
-    HeapView, Page, TreeView, callers, causal, critical_path, functions, groups, heap, heap_part, hot_lines,
+    HeapView, Page, TreeView, caches, callers, causal, critical_path, functions, groups, heap, heap_part, hot_lines,
     leaks_of, lines, locks, memory, own_functions, parallelism, programs, quality, spans, summary::summary,
     syscalls, tasks, threads, tree, verdict_lines, waits,
 };
@@ -36,7 +37,7 @@ pub fn answer(answer: &Answer<'_>, width: usize, full_names: bool) -> String {
     let page = Page::new(answer.profile, answer.metric, width).with_full_names(full_names);
     let text = body(answer, page);
     match answer.body {
-        Body::Summary(_) | Body::Heap(_) | Body::Memory(_) | Body::Quality { .. } => text,
+        Body::Summary(_) | Body::Heap(_) | Body::Memory(_) | Body::Cache(_) | Body::Quality { .. } => text,
         Body::Causal(_) => format!("{}{text}", experiment_lines(&answer.quality, page)),
         _ => format!("{}\n{text}", verdict_lines(&answer.quality, page)),
     }
@@ -76,6 +77,7 @@ fn body(answer: &Answer<'_>, page: Page) -> String {
         Body::Tasks(body, _) => tasks(body, &answer.findings, profile, rows, page),
         Body::Parallelism(body) => parallelism(body, &answer.findings, profile, page),
         Body::Syscalls(body) => syscalls(body, &answer.findings, profile, rows, page),
+        Body::Cache(body) => caches(body, answer, page),
         Body::Causal(body) => causal(body, profile, rows, page),
         Body::Heap(_) | Body::Leaks(_) => heap_of(answer, page),
         Body::Memory(body) => memory(body, profile, page),
@@ -104,6 +106,7 @@ pub fn table(answer: &Answer<'_>, limit: usize) -> Option<Table> {
         Body::Tasks(body, _) => task_table(body, profile, limit, page),
         Body::Parallelism(body) => level_table(body, profile, limit, page),
         Body::Syscalls(body) => syscall_table(body, profile, limit, page),
+        Body::Cache(body) => cache_table(&body.caches),
         Body::Causal(body) => causal_table(body, profile, limit, page),
         Body::Memory(body) => memory_table(body, limit),
         Body::Heap(_) | Body::Leaks(_) => heap_table(profile, sites_of(answer)?, limit, page),

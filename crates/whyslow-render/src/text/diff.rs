@@ -173,7 +173,8 @@ fn totals(diff: &Diff, page: Page) -> String {
 
 fn rows(view: &DiffView<'_>, page: Page) -> String {
     let diff = view.diff;
-    let metric = clean(&diff.metric);
+    let simulated = if diff.simulated { "simulated " } else { "" };
+    let metric = format!("{simulated}{}", clean(&diff.metric));
     if diff.sites {
         let rows = diff.rows.iter().map(|row| (row, row.own)).collect::<Vec<_>>();
         return table(view, &format!("lines by {metric}"), &rows, (ROWS, UNDECIDED_ROWS), page);

@@ -74,6 +74,9 @@ impl Page {
             Some(metric) if is_event(metric) => {
                 format!("{sum} of {}", clean(profile.text(metric.name)))
             }
+            Some(metric) if metric.origin == Origin::Simulated => {
+                format!("{sum} simulated {}", clean(profile.text(metric.name)))
+            }
             Some(metric) if self.counted => format!("{sum} of {}", clean(profile.text(metric.name))),
             _ => sum,
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod asm;
 pub(crate) mod bench;
+pub(crate) mod cache;
 pub(crate) mod cargo;
 pub(crate) mod causal;
 pub(crate) mod diff;
@@ -56,6 +57,7 @@ commands! {
     "Record" {
         record: Record(RecordArgs),
         heap: Heap(HeapArgs),
+        cache: Cache(CacheArgs),
         locks: Locks(LocksArgs),
         causal: Causal(CausalArgs),
         stat: Stat(StatArgs),

@@ -130,6 +130,18 @@ pub(crate) fn adopt(
         note(&describe(&profile, &symbols, started.elapsed()));
     }
     suppress::leaks(&mut profile, suppressions);
+    store(new, path, profile, volume)
+}
+
+/// Writes the profile of a program that has ended, with its symbols.
+pub(crate) fn adopt_named(profile: Profile, name: &OsStr, keep: &Keep, volume: Volume) -> Result<Recorded> {
+    let (path, names) = checked_path(name, keep)?;
+    let (new, _) = NewProfile::create(&path, names).map_err(explain)?;
+    let exit = profile.meta.exit;
+    Ok(Recorded { exit, ..store(new, path, profile, volume)? })
+}
+
+fn store(new: NewProfile, path: PathBuf, mut profile: Profile, volume: Volume) -> Result<Recorded> {
     profile.sealed = true;
     Ok(match write(new, &path, &profile, volume) {
         Ok(path) => Recorded { path, profile, exit: None, trouble: None },

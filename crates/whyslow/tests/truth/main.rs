@@ -4,6 +4,7 @@
 
 mod abuse;
 mod asm;
+mod caches;
 mod causal;
 mod clean;
 mod compared;

@@ -7,8 +7,9 @@
 use whyslow_profile::{MetricId, StackId, ThreadId};
 
 use super::super::assemble::Assembly;
-use super::parse::Function;
-use super::tree::{Line, Named};
+use super::named::Named;
+use super::parse::{Function, Place};
+use super::tree::Line;
 
 /// The maximum length of a walk, and the maximum number of calls that all walks examine.
 const LONGEST: usize = 200;
@@ -17,8 +18,7 @@ const MOST_STEPS: usize = 4_000_000;
 /// The calls from one line to one function.
 pub(super) struct Arc {
     pub(super) callee: usize,
-    pub(super) file: usize,
-    pub(super) line: u32,
+    pub(super) place: Place,
     pub(super) cost: Vec<u64>,
     /// The cost that no stack has used yet.
     pub(super) left: Vec<u64>,
@@ -29,15 +29,14 @@ impl Arc {
     pub(super) fn of(at: usize, function: &Function<'_>) -> Vec<Self> {
         let calls = function.calls.iter().filter(|((callee, ..), _)| *callee != at);
         let mut arcs: Vec<Self> = calls
-            .map(|(&(callee, file, line), call)| Self {
+            .map(|(&(callee, place), call)| Self {
                 callee,
-                file,
-                line,
+                place,
                 cost: call.cost.to_vec(),
                 left: call.cost.to_vec(),
             })
             .collect();
-        arcs.sort_by_key(|arc| (arc.callee, arc.file, arc.line));
+        arcs.sort_by_key(|arc| (arc.callee, arc.place));
         arcs
     }
 }
@@ -50,10 +49,10 @@ pub(super) struct Demand {
 }
 
 /// Lines and calls with their remaining cost, both by function.
-pub(super) struct Flow<'a> {
+pub(super) struct Flow<'a, 'n> {
     pub(super) lines: &'a mut [Vec<Line>],
     pub(super) arcs: &'a mut [Vec<Arc>],
-    pub(super) named: &'a Named<'a>,
+    pub(super) named: &'a mut Named<'n>,
     pub(super) thread: ThreadId,
 }
 
@@ -64,7 +63,7 @@ struct Unused {
     arc: usize,
 }
 
-impl Flow<'_> {
+impl Flow<'_, '_> {
     /// Finds lines for all demands.
     pub(super) fn satisfy(
         &mut self,
@@ -148,11 +147,11 @@ impl Flow<'_> {
         for &(caller, row) in &found.way {
             let arc = &mut self.arcs[caller][row];
             arc.left[event] = arc.left[event].saturating_sub(found.value);
-            let location = self.named.location(assembly, caller, arc.file, arc.line);
+            let location = self.named.location(assembly, caller, arc.place);
             stack = Some(assembly.stack(stack, location));
         }
         let line = &mut self.lines[found.function][found.line];
-        let location = self.named.location(assembly, found.function, line.file, line.line);
+        let location = self.named.location(assembly, found.function, line.place);
         let stack = assembly.stack(stack, location);
         line.rest[event].took(found.value, assembly.profile.samples[metric.index()].len());
         assembly.sample(metric, 0, self.thread, stack, found.value);

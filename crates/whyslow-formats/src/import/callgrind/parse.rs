@@ -17,6 +17,8 @@ pub(crate) struct Costs<'a> {
     pub(super) pid: u32,
     pub(super) thread: Option<u32>,
     pub(super) events: Vec<String>,
+    /// What the file says about itself: the caches.
+    pub(super) descriptions: Vec<&'a str>,
     pub(super) objects: Names<'a>,
     pub(super) files: Names<'a>,
     pub(super) functions: Vec<Function<'a>>,
@@ -28,16 +30,27 @@ pub(super) struct Function<'a> {
     pub(super) name: &'a str,
     pub(super) object: usize,
     pub(super) file: usize,
-    /// Own costs by file and line.
-    pub(super) own: FxHashMap<(usize, u32), Cost>,
-    /// Calls by callee, and the file and line of the call.
-    pub(super) calls: FxHashMap<(usize, usize, u32), Call>,
+    /// Own costs by place.
+    pub(super) own: FxHashMap<Place, Cost>,
+    /// Calls by callee, and the place of the call.
+    pub(super) calls: FxHashMap<(usize, Place), Call>,
+}
+
+/// A line, or one of its instructions.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    pub(super) file: usize,
+    pub(super) line: u32,
+    /// The address in the object file; 0 if the file has only lines.
+    pub(super) address: u64,
 }
 
 /// The calls to a function at one call site: their number and inclusive cost.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) count: u64,
+    /// The address of the function; 0 if the file has only lines.
+    pub(super) entry: u64,
     pub(super) cost: Cost,
 }
 
@@ -132,6 +145,8 @@ struct Parser<'a> {
     callee: Option<usize>,
     /// The number of calls that the next line's cost is for.
     calls: Option<u64>,
+    /// The address that they go to; 0 if the file has only lines.
+    entry: u64,
     function_ids: FxHashMap<FunctionKey<'a>, usize>,
     /// Names of functions by the file's own numbers.
     function_names: FxHashMap<u64, &'a str>,
@@ -159,6 +174,7 @@ impl<'a> Parser<'a> {
             callee_file: None,
             callee: None,
             calls: None,
+            entry: 0,
             function_ids: FxHashMap::default(),
             function_names: FxHashMap::default(),
         }
@@ -190,6 +206,7 @@ impl<'a> Parser<'a> {
     fn head_line(&mut self, key: &str, value: &'a str) -> Result<(), ImportError> {
         match key {
             "cmd" => value.clone_into(&mut self.costs.command),
+            "desc" => self.costs.descriptions.push(value),
             "pid" => self.costs.pid = value.parse().unwrap_or(0),
             "thread" => self.costs.thread = value.parse().ok(),
             "positions" => {
@@ -236,8 +253,10 @@ impl<'a> Parser<'a> {
                 self.callee = Some(self.function(value, object, file)?);
             }
             "calls" => {
-                let count = value.split_whitespace().next().and_then(number);
-                self.calls = Some(count.unwrap_or(0));
+                let mut words = value.split_whitespace();
+                self.calls = Some(words.next().and_then(number).unwrap_or(0));
+                let entry = words.next().filter(|_| self.positions > 1);
+                self.entry = entry.and_then(|word| position(word, self.last[0])).unwrap_or(0);
             }
             // Jumps have no cost, and the line after them is a position without costs. But a name can appear
             // here for the first time.
@@ -276,18 +295,13 @@ impl<'a> Parser<'a> {
         let mut words = line.split_ascii_whitespace();
         for column in 0..self.positions {
             let word = words.next().ok_or_else(|| self.error("a position is missing"))?;
-            let last = self.last[column];
-            let position = match word.as_bytes() {
-                [b'*'] => Some(last),
-                [b'+', ..] => number(&word[1..]).map(|more| last.wrapping_add(more)),
-                [b'-', ..] => number(&word[1..]).map(|less| last.wrapping_sub(less)),
-                _ => number(word),
-            };
+            let position = position(word, self.last[column]);
             self.last[column] =
                 position.ok_or_else(|| self.error(format!("{word:.20} is not a position")))?;
         }
-        let at = self.last.last().copied().unwrap_or(0);
-        let at = (self.file, u32::try_from(at).unwrap_or(0));
+        let line = u32::try_from(self.last.last().copied().unwrap_or(0)).unwrap_or(0);
+        let address = if self.positions > 1 { self.last[0] } else { 0 };
+        let at = Place { file: self.file, line, address };
         let mut cost: Cost = vec![0; self.costs.events.len()].into();
         let mut some = false;
         for (column, word) in words.enumerate() {
@@ -311,8 +325,8 @@ impl<'a> Parser<'a> {
         }
         let sum = match (callee, calls) {
             (Some(callee), Some(count)) => {
-                let call = function.calls.entry((callee, at.0, at.1));
-                let call = call.or_insert_with(|| Call { count: 0, cost: zeros(&cost) });
+                let call = function.calls.entry((callee, at));
+                let call = call.or_insert_with(|| Call { count: 0, entry: self.entry, cost: zeros(&cost) });
                 call.count = call.count.saturating_add(count);
                 &mut call.cost
             }
@@ -326,6 +340,16 @@ impl<'a> Parser<'a> {
 
 fn zeros(like: &Cost) -> Cost {
     vec![0; like.len()].into()
+}
+
+/// A position after this one: `+3`, `-3`, `*` for the same one, or a number.
+fn position(word: &str, last: u64) -> Option<u64> {
+    match word.as_bytes() {
+        [b'*'] => Some(last),
+        [b'+', ..] => number(&word[1..]).map(|more| last.wrapping_add(more)),
+        [b'-', ..] => number(&word[1..]).map(|less| last.wrapping_sub(less)),
+        _ => number(word),
+    }
 }
 
 /// A decimal number, or a hexadecimal one with `0x`.

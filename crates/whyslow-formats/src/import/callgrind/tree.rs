@@ -14,11 +14,12 @@
 
 use std::collections::BinaryHeap;
 
-use whyslow_profile::{Frame, FunctionId, LocationId, MetricId, ModuleId, StackId, StringId, ThreadId};
+use whyslow_profile::{LocationId, MetricId, StackId, ThreadId};
 
 use super::super::assemble::Assembly;
 use super::flow::{Arc, Demand, Flow};
-use super::parse::{Costs, Function};
+use super::named::Named;
+use super::parse::{Costs, Function, Place};
 
 /// Stacks below this share of every event's total are not built.
 const LEAST_SHARE: f64 = 1e-4;
@@ -27,37 +28,6 @@ const MOST_SAMPLES: usize = 4_000_000;
 const DEEPEST: usize = 1000;
 /// A remainder below this share of a line's cost is a rounding error.
 const ROUNDING: f64 = 0.01;
-
-/// The profile's ids of functions and files.
-pub(super) struct Named<'a> {
-    pub(super) functions: &'a [Code],
-    pub(super) files: &'a [Option<StringId>],
-}
-
-/// A function of the profile, or an address without a function.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Code {
-    Function(FunctionId),
-    Unnamed(ModuleId, u64),
-}
-
-impl Named<'_> {
-    pub(super) fn location(
-        &self,
-        assembly: &mut Assembly,
-        function: usize,
-        file: usize,
-        line: u32,
-    ) -> LocationId {
-        let id = match self.functions[function] {
-            Code::Function(id) => id,
-            Code::Unnamed(module, address) => return assembly.location(Some(module), address, &[]),
-        };
-        let module = assembly.profile.functions.get(id.index()).and_then(|function| function.module);
-        let file = self.files.get(file).copied().flatten();
-        assembly.location(module, 0, &[Frame { function: id, file, line }])
-    }
-}
 
 /// A candidate stack.
 struct Node {
@@ -102,8 +72,7 @@ pub(super) struct Rest {
 }
 
 pub(super) struct Line {
-    pub(super) file: usize,
-    pub(super) line: u32,
+    pub(super) place: Place,
     cost: Vec<u64>,
     pub(super) rest: Vec<Rest>,
 }
@@ -111,7 +80,7 @@ pub(super) struct Line {
 pub(super) fn add_samples(
     assembly: &mut Assembly,
     costs: &Costs<'_>,
-    named: &Named<'_>,
+    named: &mut Named<'_>,
     metrics: &[MetricId],
     thread: ThreadId,
 ) {
@@ -126,7 +95,7 @@ pub(super) fn add_samples(
             add(&mut totals, cost);
         }
         // The cost of a recursive call is the function's own anyway.
-        for (&(callee, ..), call) in function.calls.iter().filter(|((callee, ..), _)| *callee != at) {
+        for (&(callee, _), call) in function.calls.iter().filter(|((callee, _), _)| *callee != at) {
             add(&mut all[at], &call.cost);
             add(&mut paid[callee], &call.cost);
         }
@@ -166,7 +135,7 @@ pub(super) fn add_samples(
         // What the lines and the heavier calls do not take is distributed later.
         let mut left = node.share.clone();
         for line in &mut lines[node.function] {
-            let location = named.location(assembly, node.function, line.file, line.line);
+            let location = named.location(assembly, node.function, line.place);
             let stack = assembly.stack(node.parent, location);
             for event in 0..events {
                 let value = part(&line.cost, event).min(line.rest[event].left).min(left[event]);
@@ -186,14 +155,15 @@ pub(super) fn add_samples(
             if weight >= LEAST_SHARE {
                 subtract(&mut arc.left, &share);
                 subtract(&mut left, &share);
-                let location = named.location(assembly, node.function, arc.file, arc.line);
+                let location = named.location(assembly, node.function, arc.place);
                 let parent = Some(assembly.stack(node.parent, location));
                 heap.push(Node { weight, function: arc.callee, parent, depth: node.depth + 1, share });
             }
         }
         demands.push(Demand { function: node.function, parent: node.parent, share: left });
     }
-    Flow { lines: &mut lines, arcs: &mut arcs, named, thread }.satisfy(assembly, demands, metrics);
+    Flow { lines: &mut lines, arcs: &mut arcs, named: &mut *named, thread }
+        .satisfy(assembly, demands, metrics);
     add_rests(assembly, &lines, &called, named, metrics, thread);
 }
 
@@ -202,7 +172,7 @@ fn add_rests(
     assembly: &mut Assembly,
     lines: &[Vec<Line>],
     called: &[bool],
-    named: &Named<'_>,
+    named: &mut Named<'_>,
     metrics: &[MetricId],
     thread: ThreadId,
 ) {
@@ -215,7 +185,7 @@ fn add_rests(
                     continue;
                 }
                 let callers = called[function].then(|| assembly.stack(None, LocationId::TRUNCATED));
-                let location = named.location(assembly, function, line.file, line.line);
+                let location = named.location(assembly, function, line.place);
                 let stack = assembly.stack(callers, location);
                 assembly.sample(metrics[event], 0, thread, stack, rest.left);
             }
@@ -236,12 +206,12 @@ fn own_lines(function: &Function<'_>) -> Vec<Line> {
     let mut lines: Vec<Line> = function
         .own
         .iter()
-        .map(|(&(file, line), cost)| {
+        .map(|(&place, cost)| {
             let rest = cost.iter().map(|&left| Rest { left, heaviest: None }).collect();
-            Line { file, line, cost: cost.to_vec(), rest }
+            Line { place, cost: cost.to_vec(), rest }
         })
         .collect();
-    lines.sort_by_key(|line| (line.file, line.line));
+    lines.sort_by_key(|line| line.place);
     lines
 }
 

@@ -1,5 +1,6 @@
 //! The heap report as text.
 
+mod accesses;
 mod part;
 mod sections;
 mod spread;
@@ -11,6 +12,7 @@ use whyslow_analyze::{Overview, Quality, Warning};
 use whyslow_profile::{HeapCounts, HeapFacts, Profile, Unit};
 use whyslow_words::{Fact, Percent};
 
+pub(crate) use self::accesses::access_words;
 pub use self::part::heap_part;
 use self::sections::{
     called_by, growth_chains, leaks, over_time, own_notes, processes, site_table, unused, way_in,
@@ -100,6 +102,7 @@ pub fn heap(view: &HeapView<'_>, page: Page) -> String {
     out.push_str(&growth_chains(view, page));
     out.push_str(&leaks(view, facts, false, page));
     out.push_str(&unused(view, page));
+    out.push_str(&accesses::accesses(view, page));
     out.push_str(&over_time(view, facts, page));
     if view.histograms {
         out.push_str(&spread::spread(view, facts, page));
