@@ -33,6 +33,9 @@ export function ratioColumns(model: Model, most = 4): readonly RatioColumn[] {
   return found.slice(0, most);
 }
 
+/** Counts have no error: as if each row were this many samples. */
+const EXACT = 1e12;
+
 /** One event per function: values, and the number of samples behind them. */
 interface Parts { value: Float64Array; samples: Float64Array }
 
@@ -40,7 +43,7 @@ function partsOf(model: Model, state: State, metric: number, of: RatioOf): Parts
   const table = model.profile.samples[metric]!, chosen = selection(model, { ...state, metric }), tree = shape(model, state);
   const added = (value: Float64Array): Float64Array =>
     functionValues(tree, addUp(tree, stackWeights({ ...table, value }, model.profile.stacks.count, chosen)), model.functionCount)[of];
-  return { value: added(table.value), samples: added(new Float64Array(table.value.length).fill(1)) };
+  return { value: added(table.value), samples: added(new Float64Array(table.value.length).fill(model.isSampled(metric) ? 1 : EXACT)) };
 }
 
 /** The cell texts of a function, for the selected samples. */

@@ -8,6 +8,7 @@
 use rustc_hash::FxHashMap;
 use whyslow_profile::{Profile, Unit};
 
+use crate::counting::is_counted;
 use crate::functions::{FunctionTable, SortBy};
 use crate::labels::Label;
 use crate::own::{Charges, OwnTable};
@@ -91,7 +92,10 @@ impl Ratios {
         if cycles.is_none() && misses.is_empty() {
             return Self::default();
         }
-        let of = |metric| parts(&Selection { metric, ..selection.clone() });
+        let of = |metric| {
+            let parts = parts(&Selection { metric, ..selection.clone() });
+            if is_counted(profile, metric) { exact(parts) } else { parts }
+        };
         let below = of(instructions);
         let mut ratios = Self::default();
         if let Some(cycles) = cycles {
@@ -127,6 +131,14 @@ impl Ratios {
         let row = self.rows.get(&label);
         (0..self.columns.len()).map(move |column| row?.get(column).copied().flatten())
     }
+}
+
+/// Counts have no error: as if there were very many samples.
+fn exact((mut rows, mut whole): (FxHashMap<Label, Part>, Part)) -> (FxHashMap<Label, Part>, Part) {
+    for part in rows.values_mut().chain([&mut whole]).filter(|part| part.1 > 0) {
+        part.1 = u64::MAX;
+    }
+    (rows, whole)
 }
 
 fn ratio(above: Part, below: Part, scale: f64) -> Option<Ratio> {
@@ -192,6 +204,15 @@ mod tests {
         assert!(!ratio(1).is_known() && !ratio(7).is_known() && ratio(8).is_known());
         assert_eq!(super::ratio((5, 5), (0, 0), 1.0), None);
         assert!(!super::ratio((0, 0), (5000, 50), 1000.0).unwrap().is_known());
+    }
+
+    #[test]
+    fn ratios_of_counts_are_known_with_few_rows() {
+        let mut profile = testing::profile("main;fast 1");
+        testing::add_event(&mut profile, "instructions", Origin::Simulated, |_| 1000);
+        testing::add_event(&mut profile, "D1-misses", Origin::Simulated, |_| 5);
+        let ratio = Ratios::own(&profile, &Selection::default(), true).whole[0].unwrap();
+        assert!(ratio.is_known() && (ratio.value - 5.0).abs() < 1e-9, "{ratio:?}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) fn accesses(view: &HeapView<'_>, page: Page) -> String {
     let never_read = rows.iter().filter(|row| row.counts.bytes_read == 0);
     let unread: u64 = never_read.map(|row| row.counts.bytes_allocated).fold(0, u64::saturating_add);
     let note = format!(
-        "{} read, {} written; lines whose {} of {} allocated are never read",
+        "{} read, {} written; {} of {} allocated are at lines whose blocks are never read",
         bytes(bytes_read),
         bytes(bytes_written),
         bytes(unread),

@@ -28,11 +28,11 @@ pub(super) fn run(args: &CacheArgs, keep: &Keep, volume: Volume) -> Result<Recor
     let mut name = name_of(&args.program[0]).to_owned();
     name.push(if args.heap { ".accesses" } else { ".cache" });
     let expected = expected(&name, &job.command);
-    if volume > Volume::Quiet {
-        note(&format!("whyslow: {}\n", announcement(job.tool, expected)));
-    }
     if let Some(warning) = program::avx512(&file).filter(|_| volume > Volume::Quiet) {
         warn(&warning);
+    }
+    if volume > Volume::Quiet {
+        note(&format!("whyslow: {}\n", announcement(job.tool, expected)));
     }
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let run = valgrind::run(&installed, &job, &format!("simulating {program}"), expected, volume)?;
