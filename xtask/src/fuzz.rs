@@ -20,7 +20,7 @@ struct Target {
     prefix: &'static [u8],
 }
 
-const TARGETS: [Target; 9] = [
+const TARGETS: [Target; 10] = [
     Target { name: "profile", seeds: &["crates/whyslow-profile/tests/golden"], prefix: &[] },
     // The format is detected.
     Target { name: "import", seeds: &["crates/whyslow-formats/tests/samples"], prefix: &[0xff] },
@@ -34,6 +34,7 @@ const TARGETS: [Target; 9] = [
     Target { name: "agent_wire", seeds: &[], prefix: &[] },
     Target { name: "asm", seeds: &[], prefix: &[] },
     Target { name: "marks", seeds: &[], prefix: &[] },
+    Target { name: "memcheck", seeds: &["crates/whyslow-memcheck/tests/samples"], prefix: &[] },
     Target { name: "suppressions", seeds: &["crates/whyslow-heap/src/leaks/suppressions"], prefix: &[] },
 ];
 

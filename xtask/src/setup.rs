@@ -41,7 +41,11 @@ const TOOLS: &[Tool] = &[
         package: "binutils",
         without_it: "tests of stripped and split files are skipped",
     },
-    Tool { command: "valgrind", package: "valgrind", without_it: "leaks are not compared with memcheck" },
+    Tool {
+        command: "valgrind",
+        package: "valgrind",
+        without_it: "leaks are not compared with memcheck, and `whyslow memcheck` is not tested",
+    },
     Tool { command: "llvm-mca", package: "llvm", without_it: "`asm --mca` is tested only without it" },
     Tool { command: "script", package: "bsdutils", without_it: "prompts at a terminal are not tested" },
     Tool { command: "musl-gcc", package: "musl-tools", without_it: "tests of musl programs are skipped" },

@@ -22,6 +22,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("whyslow-convert", &[&["whyslow-capture", "whyslow-agent-host", "whyslow-heap"]]),
     ("whyslow-profile", &[LIVE, &["libc", "whyslow-elf", "whyslow-convert", "whyslow-analyze"]]),
     ("whyslow-causal", &[LIVE, READERS, SHOWN, &["whyslow-analyze", "whyslow-answers", "whyslow-render"]]),
+    ("whyslow-memcheck", &[LIVE, READERS, SHOWN, &["whyslow-analyze", "whyslow-answers", "whyslow-render"]]),
     ("whyslow-symbols", &[&["whyslow-capture", "whyslow-analyze"]]),
     ("whyslow-size", &[LIVE_BUT_PROC, &["whyslow-render", "whyslow-answers", "whyslow-explain"]]),
     ("whyslow-analyze", &[LIVE, READERS, &["whyslow-explain", "whyslow-render"]]),

@@ -11,6 +11,7 @@ use whyslow_capture::{Command, attend, can_start, restored_command};
 use whyslow_profile::ExitStatus;
 
 use crate::process::{self as processes, ProcessRun};
+use crate::sink::Sink;
 use crate::{Valgrind, ValgrindError};
 
 /// A tool of Valgrind.
@@ -63,6 +64,8 @@ pub struct Run {
     /// Each process that ran under Valgrind. The first is the program itself; the others are in the order of
     /// their numbers. A process that executes another program has the files of its last program.
     pub processes: Vec<ProcessRun>,
+    /// Whether forked processes report what they find: without room for its sockets, memcheck's do not.
+    pub forks_are_checked: bool,
     /// Keeps signals blocked: a second Ctrl-C must not lose the results.
     _attended: whyslow_capture::Attended,
     /// Its files are deleted with it.
@@ -106,7 +109,7 @@ impl Job {
     }
 
     /// Valgrind's arguments, up to the program's.
-    fn arguments(&self, folder: &Path) -> Vec<OsString> {
+    fn arguments(&self, folder: &Path, sink: Option<&Sink>) -> Vec<OsString> {
         let file = |name: &str| {
             let mut path = without_patterns(folder.as_os_str());
             path.push(format!("/{name}.%p"));
@@ -118,17 +121,23 @@ impl Job {
         let mut all: Vec<OsString> = vec![format!("--tool={}", self.tool.name()).into()];
         all.extend(self.options.iter().cloned());
         // After the tool's options and those of the user's ~/.valgrindrc: the last one counts.
-        all.extend([log, format!("--trace-children={children}").into()]);
+        all.push(format!("--trace-children={children}").into());
         // Without it, a killed program leaves pipes in the temporary folder.
         all.push("--vgdb=no".into());
-        all.extend(self.tool.output_options(&file(processes::OUTPUT)));
+        match sink {
+            Some(sink) => all.extend(sink.options().map(OsString::from)),
+            None => {
+                all.push(log);
+                all.extend(self.tool.output_options(&file(processes::OUTPUT)));
+            }
+        }
         all.push("--".into());
         all
     }
 
-    fn command(&self, valgrind: &Path, folder: &Path) -> process::Command {
+    fn command(&self, valgrind: &Path, folder: &Path, sink: Option<&Sink>) -> process::Command {
         let mut command = restored_command(valgrind);
-        command.args(self.arguments(folder)).arg(&self.command.program).args(&self.command.args);
+        command.args(self.arguments(folder, sink)).arg(&self.command.program).args(&self.command.args);
         command.envs(self.command.env.iter().cloned());
         if let Some(folder) = &self.command.folder {
             command.current_dir(folder);
@@ -151,8 +160,16 @@ impl Valgrind {
         can_start(&job.command).map_err(ValgrindError::Program)?;
         let folder = tempfile::Builder::new().prefix("whyslow-").tempdir().map_err(ValgrindError::Folder)?;
         let path = folder.path().canonicalize().map_err(ValgrindError::Folder)?;
-        let attended = attend(&mut job.command(&self.program, &path), tick).map_err(ValgrindError::System)?;
-        let processes = processes::found(&path, attended.pid, &job.command);
+        // Without room for the sockets, memcheck writes to files, and what forked processes find is missing.
+        let sink = (job.tool == Tool::Memcheck).then(|| Sink::begin(&path)).and_then(Result::ok);
+        let ended = attend(&mut job.command(&self.program, &path, sink.as_ref()), tick);
+        let is_kept_apart = sink.is_some();
+        let parents = sink.map(Sink::finish).unwrap_or_default();
+        let attended = ended.map_err(ValgrindError::System)?;
+        let mut processes = processes::found(&path, attended.pid, &job.command);
+        for process in processes.iter_mut().filter(|process| process.parent.is_none()) {
+            process.parent = parents.get(&process.pid).copied();
+        }
         if processes.first().is_none_or(|first| first.pid != attended.pid) {
             let program = job.command.program.to_string_lossy().into_owned();
             return Err(ValgrindError::NotRun { program, exit: attended.exit });
@@ -162,6 +179,7 @@ impl Valgrind {
             asked_to_end: attended.asked_to_end,
             elapsed: attended.elapsed,
             processes,
+            forks_are_checked: job.tool != Tool::Memcheck || is_kept_apart,
             _attended: attended,
             _folder: folder,
         })
@@ -185,16 +203,16 @@ mod tests {
     fn folders_with_percent_signs_are_no_patterns() {
         let mut job = Job::new(Tool::Dhat, Command::default());
         job.options.push("--mode=copy".into());
-        let arguments = job.arguments(Path::new("/tmp/100%p"));
+        let arguments = job.arguments(Path::new("/tmp/100%p"), None);
         let arguments: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
         assert_eq!(
             arguments,
             [
                 "--tool=dhat",
                 "--mode=copy",
-                "--log-file=/tmp/100%%p/log.%p",
                 "--trace-children=yes",
                 "--vgdb=no",
+                "--log-file=/tmp/100%%p/log.%p",
                 "--dhat-out-file=/tmp/100%%p/out.%p",
                 "--"
             ]

@@ -18,6 +18,7 @@ mod error;
 mod install;
 mod job;
 mod process;
+mod sink;
 
 pub use error::ValgrindError;
 pub use install::{Valgrind, Version};

@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn words_of_the_program_are_no_words_of_valgrind() {
-        let log = "==12== a\nvex amd64->IR: x\nmine==12==\nmine\n==13== other\n--12-- warning\n**12** x==12==";
+        let log =
+            "==12== a\nvex amd64->IR: x\nmine==12==\nmine\n==13== other\n--12-- warning\n**12** x==12==";
         assert_eq!(said(log, 12).collect::<Vec<_>>(), ["a", "vex amd64->IR: x", "", "warning", ""]);
     }
 }

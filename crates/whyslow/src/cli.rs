@@ -192,9 +192,8 @@ pub(crate) fn parse(args: Vec<OsString>) -> Result<Request> {
 
 /// Commands of other profilers, with what they are here. They are not run as programs, unless after `--`:
 /// whoever types `whyslow top` does not mean to record `top`.
-const FOREIGN_WORDS: [(&str, &str); 9] = [
+const FOREIGN_WORDS: [(&str, &str); 8] = [
     ("leaks", "whyslow heap -- PROGRAM, then whyslow report FILE leaks"),
-    ("memcheck", "whyslow heap -- PROGRAM, then whyslow report FILE leaks"),
     ("massif", "whyslow heap -- PROGRAM"),
     ("flamegraph", "whyslow flame FILE, or whyslow --flame x.svg PROGRAM"),
     ("annotate", "whyslow asm FILE FUNCTION, or whyslow report FILE lines FUNCTION"),

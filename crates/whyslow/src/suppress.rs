@@ -1,8 +1,21 @@
-//! Known leaks: moves them to `suppressed` once the stacks have names.
+//! Known leaks: reads the files that name them, and moves them to `suppressed` once the stacks have names.
+
+use std::path::Path;
 
 use whyslow_heap::leaks::Class;
 use whyslow_heap::leaks::suppressions::{Frame, Suppressions};
 use whyslow_profile::{HeapCounts, Profile, StackId};
+
+use crate::failure::{Failure, Result};
+
+/// Reads a file of suppressions: its text, and those of leaks. Errors name file and line.
+pub(crate) fn read(file: &Path) -> Result<(String, Suppressions)> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", file.display())))?;
+    let list = Suppressions::parse(&text, &file.to_string_lossy())
+        .map_err(|error| Failure::new(error.to_string()).next("Valgrind's or LeakSanitizer's syntax"))?;
+    Ok((text, list))
+}
 
 /// Moves leaks that match a suppression to `suppressed`. Returns whether any matched.
 pub(crate) fn leaks(profile: &mut Profile, suppressions: &Suppressions) -> bool {

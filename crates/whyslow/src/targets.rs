@@ -205,9 +205,14 @@ fn similar(running: &[(u32, String)], word: &str) -> Vec<String> {
 
 /// A program and its arguments.
 pub(crate) fn command(words: &[OsString]) -> Target {
+    Target::Command(program(words))
+}
+
+/// The same for those that only run programs.
+pub(crate) fn program(words: &[OsString]) -> Command {
     let (program, args) =
         words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
-    Target::Command(Command { program, args: args.to_vec(), ..Command::default() })
+    Command { program, args: args.to_vec(), ..Command::default() }
 }
 
 #[cfg(test)]

@@ -53,6 +53,8 @@ const CASES: &[Case] = &[
     Case { name: "growth", arguments: &["100"], shares: &[], counts: &[("constant", 30_000_000), ("quadratic", 1250)] },
     Case { name: "kernels", arguments: &["0.2"], shares: &[], counts: &[] },
     Case { name: "markers", arguments: &["20"], shares: &[("load", 0.4)], counts: &[("load", 50)] },
+    Case { name: "memory_errors", arguments: &["clean"], shares: &[], counts: &[] },
+    Case { name: "memory_unsafe", arguments: &["clean"], shares: &[], counts: &[] },
     Case { name: "naps", arguments: &["20"], shares: &[], counts: &[("sleeps", 100), ("slept_us", 59_500)] },
     Case { name: "plt", arguments: &["20"], shares: &[], counts: &[("calls", 6_800_000)] },
     Case { name: "refuse", arguments: &[], shares: &[("refused", 1.0)], counts: &[] },

@@ -1,5 +1,6 @@
 //! Shared by the file tests: profiles generated from a seed, and a second, independent parser of the chunks.
 
+use whyslow_profile::simulation::{Cache, Simulation};
 use whyslow_profile::{
     BranchTarget, Causal, CausalNote, CausalPoint, CausalTarget, Code, CodeKind, Counter, CounterId,
     ExitStatus, Experiment, ExperimentId, Frame, Function, FunctionId, Growth, GrowthBar, HeapCounts,
@@ -315,6 +316,21 @@ fn meta(r: &mut Random) -> Meta {
                     kind: r.pick(&[SnapshotKind::Plain, SnapshotKind::Detailed, SnapshotKind::Peak]),
                 })
                 .collect(),
+        }),
+        simulation: r.maybe(|r| Simulation {
+            tool: r.text(),
+            version: r.text(),
+            caches: (0..r.below(3))
+                .map(|_| Cache {
+                    name: r.text(),
+                    bytes: r.number(),
+                    line_bytes: r.number(),
+                    ways: r.number(),
+                })
+                .collect(),
+            elapsed_ns: r.number(),
+            only_inside: (0..r.below(3)).map(|_| r.text()).collect(),
+            lost_processes: (0..r.below(3)).map(|_| r.text()).collect(),
         }),
         command: (0..r.below(4)).map(|_| r.text()).collect(),
         standard_input: r.maybe(Random::text),

@@ -3,8 +3,8 @@
 use whyslow_answers::{Answer, Body};
 
 use super::{
-    Context, caches, callers, causal, critical_path, groups, heap, hot_lines, lines, locks, memory, parallelism,
-    quality, report, spans, syscalls, tasks, threads, to_string, tree, waits,
+    Context, caches, callers, causal, critical_path, groups, heap, hot_lines, lines, locks, memory,
+    parallelism, quality, report, spans, syscalls, tasks, threads, to_string, tree, waits,
 };
 
 impl<'a> Context<'a> {

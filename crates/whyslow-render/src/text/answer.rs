@@ -21,9 +21,9 @@ use super::tasks::task_table;
 use super::threads::thread_table;
 use super::waits::wait_table;
 use super::{
-    HeapView, Page, TreeView, caches, callers, causal, critical_path, functions, groups, heap, heap_part, hot_lines,
-    leaks_of, lines, locks, memory, own_functions, parallelism, programs, quality, spans, summary::summary,
-    syscalls, tasks, threads, tree, verdict_lines, waits,
+    HeapView, Page, TreeView, caches, callers, causal, critical_path, functions, groups, heap, heap_part,
+    hot_lines, leaks_of, lines, locks, memory, own_functions, parallelism, programs, quality, spans,
+    summary::summary, syscalls, tasks, threads, tree, verdict_lines, waits,
 };
 use crate::table::Table;
 

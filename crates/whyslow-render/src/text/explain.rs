@@ -363,24 +363,24 @@ pub fn annotations(
     explanation: &Explanation,
     relative: impl Fn(&str) -> String,
 ) -> String {
-    // The format gives a meaning to percent signs and line ends, and in properties also to colons and commas.
-    let escaped = |text: &str| clean(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
     let mut out = String::new();
     for finding in &explanation.findings {
         let place = finding.place.and_then(|place| Some((place.file?, place.line)));
-        let place = place.map_or(String::new(), |(file, line)| {
-            format!("file={},line={line},", property(&relative(profile.text(file))))
-        });
+        let place = place.map(|(file, line)| (relative(profile.text(file)), line));
+        let place = place.as_ref().map(|(file, line)| (file.as_str(), *line));
         let message = format!("{}. {}", message(finding), finding.advice);
-        let message = message.trim_end();
-        out.push_str(&format!(
-            "::warning {place}title={}::{}\n",
-            property(finding.rule.id.as_str()),
-            escaped(message)
-        ));
+        out.push_str(&annotation("warning", place, finding.rule.id.as_str(), message.trim_end()));
     }
     out
+}
+
+/// One annotation: its level, file and line, title and message.
+pub(super) fn annotation(level: &str, place: Option<(&str, u32)>, title: &str, message: &str) -> String {
+    // The format gives a meaning to percent signs and line ends, and in properties also to colons and commas.
+    let escaped = |text: &str| clean(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |text: &str| escaped(text).replace(':', "%3A").replace(',', "%2C");
+    let place = place.map_or(String::new(), |(file, line)| format!("file={},line={line},", property(file)));
+    format!("::{level} {place}title={}::{}\n", property(title), escaped(message))
 }
 
 /// Renders the findings of two profiles, compared.

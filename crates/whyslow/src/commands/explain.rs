@@ -14,6 +14,7 @@ use crate::cli::Volume;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::filters::Filters;
+use crate::source_paths::relative;
 use crate::{allowed, output, profile_file, shell, terminal, values};
 
 /// Find known performance patterns, with line, fix and possible gain
@@ -209,10 +210,4 @@ fn change(args: &ExplainArgs, subjects: [&Subject; 2], explanations: [&Explanati
                 .next("the profile from after the change alone"))
         }
     }
-}
-
-/// A path as the repository has it: relative to the current folder.
-fn relative(file: &str) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    Path::new(file).strip_prefix(&here).map_or_else(|_| file.to_owned(), |path| path.display().to_string())
 }

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result, warn};
 use crate::output::note;
 use crate::recording::{self, KeepOptions, Recorded, name_of};
-use crate::{answers, shell, targets, values};
+use crate::{answers, shell, suppress, targets, values};
 
 /// Find where memory is allocated, what holds it at the peak, and leaks
 #[derive(Debug, Args)]
@@ -230,10 +230,7 @@ fn not_seen(facts: &HeapFacts, notes: &[Note]) -> Option<String> {
 fn read_suppressions(files: &[PathBuf]) -> Result<Suppressions> {
     let mut all = Suppressions::default();
     for file in files {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::new(format!("{}: cannot be read: {error}", file.display())))?;
-        let list = Suppressions::parse(&text, &file.to_string_lossy())
-            .map_err(|error| Failure::new(error.to_string()).next("Valgrind's or LeakSanitizer's syntax"))?;
+        let (_, list) = suppress::read(file)?;
         if list.is_empty() {
             warn(&format!("{}: it has no leak suppressions", file.display()));
         }

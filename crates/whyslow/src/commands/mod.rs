@@ -16,6 +16,7 @@ pub(crate) mod import;
 pub(crate) mod lab;
 pub(crate) mod list;
 pub(crate) mod locks;
+pub(crate) mod memcheck;
 pub(crate) mod merge;
 pub(crate) mod record;
 pub(crate) mod report;
@@ -58,6 +59,7 @@ commands! {
         record: Record(RecordArgs),
         heap: Heap(HeapArgs),
         cache: Cache(CacheArgs),
+        memcheck: Memcheck(MemcheckArgs),
         locks: Locks(LocksArgs),
         causal: Causal(CausalArgs),
         stat: Stat(StatArgs),

@@ -16,8 +16,9 @@ fn whyslow_help() {
 #[test]
 fn commands_help() {
     for command in [
-        "record", "heap", "locks", "causal", "stat", "list", "report", "explain", "asm", "bench", "scale",
-        "gate", "diff", "verify", "merge", "flame", "view", "size", "export", "import", "doctor", "lab",
+        "record", "heap", "cache", "memcheck", "locks", "causal", "stat", "list", "report", "explain", "asm",
+        "bench", "scale", "gate", "diff", "verify", "merge", "flame", "view", "size", "export", "import",
+        "doctor", "lab",
     ] {
         insta::assert_snapshot!(format!("{command}_help"), help(&[command, "--help"]));
     }

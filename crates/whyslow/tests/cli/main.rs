@@ -17,6 +17,7 @@ mod harness;
 mod heap_report;
 mod help;
 mod inherited;
+mod memcheck;
 mod merge;
 mod output;
 mod record;

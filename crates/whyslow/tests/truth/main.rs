@@ -22,6 +22,7 @@ mod heap_recorded;
 mod heap_snapshot;
 mod heap_transparent;
 mod lock_kinds;
+mod memcheck;
 mod memory;
 mod names;
 mod parallelism;
