@@ -234,6 +234,11 @@ fn namespace(raw: &str, name: &str) -> Option<String> {
     if !raw.starts_with("_Z") || is_rust(raw) {
         return None;
     }
+    // The demangler writes `{vtable(app::Shape)}`.
+    let inside = name.strip_prefix('{').and_then(|rest| rest.strip_suffix(")}")?.split_once('('));
+    if let Some((_, path)) = inside {
+        return whyslow_symbols::outermost_name(path);
+    }
     let path = OF.iter().find_map(|of| name.strip_prefix(of)).unwrap_or(name);
     whyslow_symbols::outermost_name(path)
 }

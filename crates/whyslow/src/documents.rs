@@ -196,6 +196,7 @@ const NEEDS_MORE: &[&str] = &[
     "spans",
     "heap",
     "leaks",
+    "memory",
     "--span",
     "--metric",
     "--live-at",

@@ -239,6 +239,7 @@ mod tests {
         profile.meta.memory = Some(whyslow_profile::MemoryCurve::default());
         let name = profile.strings.push(metric::LIVE_AT_PEAK);
         profile.metrics[0].name = name;
+        let whole = Tree::of(&profile).bytes[0];
         let shown = |threshold| {
             let lines = Tree::of(&profile).lines(threshold).into_iter();
             let text = |node: MemoryNode| {
@@ -249,7 +250,8 @@ mod tests {
                         profile.text(profile.functions[frame.unwrap().function.index()].name).to_owned()
                     }
                 };
-                format!("{} {name} {}", node.depth, node.bytes)
+                // The profile counts time for a sample; the weights are in proportion.
+                format!("{} {name} {}", node.depth, node.bytes * 1000 / whole)
             };
             lines.map(text).collect::<Vec<_>>()
         };

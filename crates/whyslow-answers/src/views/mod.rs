@@ -181,7 +181,7 @@ mod tests {
                 "locks" => Some(Missing::Locks),
                 "critical-path" => Some(Missing::Wakers),
                 "syscalls" => Some(Missing::Syscalls),
-                "heap" | "leaks" => Some(Missing::Heap),
+                "heap" | "leaks" | "memory" => Some(Missing::Heap),
                 "cache" => Some(Missing::Simulation),
                 "causal" => Some(Missing::Experiments),
                 _ => None,

@@ -305,7 +305,8 @@ fn meta(r: &mut Random) -> Meta {
             peak_ns: ProfileNs(r.number()),
             ..HeapFacts::default()
         }),
-        memory: r.maybe(|r| MemoryCurve {
+        // Its own stream of numbers: the seeds of other tests keep their profiles.
+        memory: Random(r.0).maybe(|r| MemoryCurve {
             time: r.pick(&[MemoryTime::Instructions, MemoryTime::Milliseconds, MemoryTime::Bytes]),
             snapshots: (0..r.below(4))
                 .map(|_| MemorySnapshot {

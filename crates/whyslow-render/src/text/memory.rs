@@ -23,7 +23,7 @@ pub fn memory(memory: &Memory, profile: &Profile, page: Page) -> String {
     if let Some(peak) = peak {
         let mut words = format!("peak {} at {}", bytes(peak.total()), time(peak.time, memory.time));
         if memory.knows_extra {
-            words.push_str(&format!("; {} of it asked for by the program", bytes(peak.useful)));
+            words.push_str(&format!("; {} of it requested by the program", bytes(peak.useful)));
         }
         push_line(&mut out, &styled(BOLD, words));
     }
