@@ -64,10 +64,6 @@ fn debug_file(path: &Path, file: &ElfFile) -> Option<ElfFile> {
     if elf.has_symbols() && elf.has_debug_info() {
         return None;
     }
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the method is of one lifetime, the closure of any"
-    )]
     DebugFolders::usual().find(path, &elf, |debug: &Elf<'_>| debug.has_symbols() || debug.has_debug_info())
 }
 
