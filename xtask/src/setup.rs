@@ -44,7 +44,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         command: "valgrind",
         package: "valgrind",
-        without_it: "leaks are not compared with memcheck, and `whyslow memcheck` is not tested",
+        without_it: "`whyslow cache` and `whyslow memcheck` are not tested, leaks are not compared with memcheck",
     },
     Tool { command: "llvm-mca", package: "llvm", without_it: "`asm --mca` is tested only without it" },
     Tool { command: "script", package: "bsdutils", without_it: "prompts at a terminal are not tested" },
