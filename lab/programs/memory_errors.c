@@ -62,7 +62,7 @@ NEVER_INLINED static void decision(void) {
     free((void *)block);
 }
 
-NEVER_INLINED static void local(void) { /* allocated: local */
+NEVER_INLINED static void local(void) {
     volatile int numbers[4];
     __asm__ volatile("" : : "r"(numbers) : "memory");
     static volatile int table[16];

@@ -16,7 +16,7 @@ use crate::memcheck::{Checked, Lists, Sources, checked, read};
 use crate::output::{self, Output, note};
 use crate::{source_paths, targets, terminal};
 
-/// Find invalid memory accesses, uninitialised values and leaks (Valgrind)
+/// Find memory errors: invalid accesses, uninitialised values, leaks
 #[derive(Debug, Args)]
 #[command(
     override_usage = "whyslow memcheck [OPTIONS] [--] PROGRAM [ARGS]...\n       whyslow memcheck [OPTIONS] --read FILE",

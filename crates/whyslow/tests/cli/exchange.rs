@@ -89,7 +89,7 @@ fn exact_counts_have_no_error() {
         "version: 1\ncmd: ./app\nevents: Ir\nfn=main\n1 10\ncfn=work\ncalls=3 2\n1 990\n\nfn=work\n2 990\n",
     );
     let report = folder.whyslow(["report", "callgrind.out.1", "functions"]);
-    let counted = "good: counted, 100.0 % of stacks complete\n\n1,000 of Ir\n";
+    let counted = "good: counted, 100.0 % of stacks complete\n\n1,000 simulated Ir\n";
     assert!(report.succeeds().stdout.starts_with(counted), "{}", report.stdout);
     assert!(!report.stdout.contains('±'), "{}", report.stdout);
     let quality = folder.whyslow(["report", "callgrind.out.1", "quality"]);
