@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ impl Sink {
 
     /// The options that make Valgrind write to it.
     pub(crate) fn options(&self) -> [String; 3] {
-        let [log, output] = [&self.log, &self.output].map(|socket| socket.as_raw_fd());
+        let [log, output] = [&self.log, &self.output].map(AsRawFd::as_raw_fd);
         [format!("--log-fd={log}"), "--xml=yes".to_owned(), format!("--xml-fd={output}")]
     }
 

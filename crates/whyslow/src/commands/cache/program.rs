@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use whyslow_asm::{Avx512, Processor};
-use whyslow_elf::{DebugFolders, ElfFile};
+use whyslow_elf::{DebugFolders, Elf, ElfFile};
 use whyslow_symbols::{Wanted, similar_functions, symbols_named};
 use whyslow_words::number_of;
 
@@ -46,7 +46,8 @@ pub(super) fn symbols(program: &Path, name: &str) -> Result<Vec<(String, String)
     };
     let file = ElfFile::open(program).map_err(|error| failed(&error))?;
     let elf = file.parse().map_err(|error| failed(&error))?;
-    let debug = DebugFolders::usual().find(program, &elf, |elf| elf.has_symbols());
+    let is_useful = |elf: &Elf<'_>| elf.has_symbols();
+    let debug = DebugFolders::usual().find(program, &elf, is_useful);
     let debug = debug.as_ref().and_then(|debug| debug.parse().ok());
     let wanted = Wanted::new(name);
     let found = symbols_named(&elf, debug.as_ref(), &wanted);
