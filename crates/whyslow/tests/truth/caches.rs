@@ -92,9 +92,9 @@ fn misses_of_a_matrix_are_those_of_theory() {
             let what = |function: &str| format!("{function} {options:?}\n{}", simulated.said());
             assert_about(simulated.value("D1mr", along), 250_000, &what(along));
             assert_about(simulated.value("D1mr", across), 4_000_000, &what(across));
-            // One read per number. Rust's `black_box` also reads the sum.
+            // One read per number, and a second one where the compiler keeps the sum in memory.
             let reads = simulated.value("Dr", across) / 4_000_000;
-            assert_eq!(reads, if across == "across" { 2 } else { 1 }, "{}", what(across));
+            assert!((1..=2).contains(&reads), "{reads} reads per number: {}", what(across));
         }
     }
 }
@@ -241,7 +241,7 @@ fn only_the_wanted_function_is_simulated() {
     assert!(simulated.said().contains("only inside"), "{}", simulated.said());
     let wrong = simulate(&grid, &["--toggle", "acrss"], &[]);
     assert_eq!(wrong.output.status.code(), Some(125));
-    assert!(wrong.said().contains("across"), "{}", wrong.said());
+    assert!(wrong.said().contains("no such function"), "{}", wrong.said());
 }
 
 #[test]
