@@ -199,7 +199,7 @@ mod tests {
     use crate::testing;
 
     fn simulated() -> Profile {
-        let mut profile = testing::profile("main;fast 100\nmain;slow 100");
+        let mut profile = testing::profile("main;fast 1\nmain;slow 1");
         let by = |fast, slow| move |name: &str| if name == "fast" { fast } else { slow };
         for (name, fast, slow) in [
             ("instructions", 1000, 500),

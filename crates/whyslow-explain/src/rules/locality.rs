@@ -193,7 +193,7 @@ mod tests {
         let finding = of_rule(&simulated(16_000), RuleId::PoorLocality).unwrap();
         assert_eq!((line(&finding), percent(&finding), finding.of), (4, 94, Cost::Misses));
         assert_eq!(finding.confidence, Confidence::Medium, "the size of an access is not known");
-        assert!(evidence(&finding).contains("16,000 D1 misses of 16,000 accesses (simulated):"));
+        assert!(evidence(&finding).contains("1,600,000 D1 misses of 1,600,000 accesses (simulated):"));
         assert_eq!(finding.speedup, None, "misses are no time");
     }
 
